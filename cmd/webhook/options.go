@@ -1,0 +1,125 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+	"go.uber.org/zap"
+	"k8s.io/client-go/rest"
+
+	"github.com/ttlab/vmwarden/internal/cli"
+	"github.com/ttlab/vmwarden/internal/config"
+)
+
+// options are serve's flags.
+type options struct {
+	configFile     string
+	certificateDir string
+	address        string
+	healthAddress  string
+	metricsAddress string
+	kubeconfig     string
+	logLevel       string
+}
+
+// settings is what the flags came to, all of it valid.
+type settings struct {
+	options
+	config  *config.WardenConfig
+	cluster *rest.Config
+	log     *zap.Logger
+}
+
+type runFunc func(context.Context, settings) error
+
+func newServeCommand(run runFunc) *cobra.Command {
+	var o options
+	command := &cobra.Command{
+		Use:   "serve",
+		Short: "Answer admission reviews until SIGTERM",
+		Long: `Answers mutating and validating admission reviews of virtual machines, until SIGTERM.
+
+The certificate is read from tls.crt and tls.key in --cert-dir, and read again when the files change.
+/healthz and /readyz are on --health-address, /metrics on --metrics-address, both without TLS.
+
+Exit status: 0 after SIGTERM, 1 when it could not run, 2 for wrong flags or a wrong configuration.`,
+		Example: `  webhook serve --config /etc/vmwarden/config.yaml --cert-dir /etc/vmwarden/tls
+  webhook serve --config config.yaml --cert-dir tls --kubeconfig ~/.kube/config --address 127.0.0.1:9443`,
+		Args: cli.NoArguments,
+		RunE: func(command *cobra.Command, _ []string) error {
+			s, faults := o.complete()
+			if len(faults) > 0 {
+				return cli.WrongUse(faults...)
+			}
+			return run(command.Context(), s)
+		},
+	}
+	flags := command.Flags()
+	flags.StringVar(&o.configFile, "config", "", "configuration file (kind WardenConfig); required")
+	flags.StringVar(&o.certificateDir, "cert-dir", "", "directory with tls.crt and tls.key; required")
+	flags.StringVar(&o.address, "address", ":9443", "address on which reviews are answered, over TLS")
+	flags.StringVar(&o.healthAddress, "health-address", ":8081", "address of /healthz and /readyz")
+	flags.StringVar(&o.metricsAddress, "metrics-address", ":8080", "address of /metrics")
+	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig file; without it KUBECONFIG, or the Pod's ServiceAccount")
+	flags.StringVar(&o.logLevel, "log-level", "info", "debug, info, warn or error")
+	return command
+}
+
+// complete checks everything that can be checked without the cluster and gives all faults at once.
+func (o options) complete() (settings, []error) {
+	s := settings{options: o}
+	var faults []error
+	if o.configFile == "" {
+		faults = append(faults, fmt.Errorf("--config is missing: name the configuration file"))
+	} else if loaded, err := config.Load(o.configFile); err != nil {
+		for _, fault := range config.Faults(err) {
+			faults = append(faults, fmt.Errorf("--config %s: %w", o.configFile, fault))
+		}
+	} else {
+		s.config = loaded
+	}
+	faults = append(faults, checkCertificateDir(o.certificateDir)...)
+	for _, flag := range []struct{ name, value string }{
+		{"--address", o.address}, {"--health-address", o.healthAddress}, {"--metrics-address", o.metricsAddress},
+	} {
+		if err := checkAddress(flag.value); err != nil {
+			faults = append(faults, fmt.Errorf("%s %q: %w", flag.name, flag.value, err))
+		}
+	}
+	var err error
+	if s.cluster, err = cli.ClusterConfig(o.kubeconfig, "webhook"); err != nil {
+		faults = append(faults, err)
+	}
+	if s.log, err = cli.NewLogger(o.logLevel); err != nil {
+		faults = append(faults, err)
+	}
+	return s, faults
+}
+
+func checkCertificateDir(dir string) []error {
+	if dir == "" {
+		return []error{fmt.Errorf("--cert-dir is missing: name the directory with tls.crt and tls.key")}
+	}
+	var faults []error
+	for _, name := range []string{"tls.crt", "tls.key"} {
+		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
+			faults = append(faults, fmt.Errorf("--cert-dir %s: %w", dir, err))
+		}
+	}
+	return faults
+}
+
+func checkAddress(address string) error {
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return fmt.Errorf("not host:port: %w", err)
+	}
+	if _, err := net.LookupPort("tcp", port); err != nil {
+		return fmt.Errorf("port %q is not a number from 0 to 65535", port)
+	}
+	return nil
+}

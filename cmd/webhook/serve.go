@@ -1,0 +1,123 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strconv"
+	"time"
+
+	"github.com/go-logr/zapr"
+	"go.uber.org/zap"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+
+	"github.com/ttlab/vmwarden/internal/config"
+	"github.com/ttlab/vmwarden/internal/policy"
+	"github.com/ttlab/vmwarden/internal/policy/ledger"
+	"github.com/ttlab/vmwarden/internal/version"
+)
+
+// gracefulShutdown is how long reviews under way may take after SIGTERM: longer than any review lasts.
+const gracefulShutdown = 15 * time.Second
+
+// serve wires the webhook together and runs it. It holds no rule.
+func serve(ctx context.Context, s settings) error {
+	s.log.Info("starting", zap.String("version", version.String()), zap.Any("configuration", s.config))
+	if s.config.Caps.Reservation.Duration < apiServerRequestTimeout {
+		s.log.Warn("caps.reservation is shorter than kube-apiserver's default request time-out; a create that takes longer could be one too many, and then the ResourceQuota alone stops it",
+			zap.Duration("reservation", s.config.Caps.Reservation.Duration), zap.Duration("requestTimeout", apiServerRequestTimeout))
+	}
+	server, err := newWebhookServer(s)
+	if err != nil {
+		return err
+	}
+	manager, err := ctrl.NewManager(s.cluster, ctrl.Options{
+		Logger:                  zapr.NewLogger(s.log),
+		Metrics:                 metricsserver.Options{BindAddress: s.metricsAddress},
+		HealthProbeBindAddress:  s.healthAddress,
+		WebhookServer:           server,
+		GracefulShutdownTimeout: new(gracefulShutdown),
+	})
+	if err != nil {
+		return fmt.Errorf("setting up the manager: %w", err)
+	}
+	places, witness, err := newLedger(s)
+	if err != nil {
+		return err
+	}
+	if err := manager.Add(witness); err != nil {
+		return fmt.Errorf("adding the watch of virtual machines: %w", err)
+	}
+	register(server, s, places)
+	if err := manager.AddHealthzCheck("ping", healthz.Ping); err != nil {
+		return fmt.Errorf("adding /healthz: %w", err)
+	}
+	// Ready means that the certificate is loaded and the listener answers.
+	if err := manager.AddReadyzCheck("webhook", server.StartedChecker()); err != nil {
+		return fmt.Errorf("adding /readyz: %w", err)
+	}
+	if err := manager.Start(ctx); err != nil {
+		return fmt.Errorf("serving: %w", err)
+	}
+	s.log.Info("stopped")
+	return nil
+}
+
+// apiServerRequestTimeout is the default of kube-apiserver's --request-timeout.
+const apiServerRequestTimeout = time.Minute
+
+func newWebhookServer(s settings) (webhook.Server, error) {
+	host, port, err := net.SplitHostPort(s.address)
+	if err != nil {
+		return nil, fmt.Errorf("reading --address: %w", err)
+	}
+	number, err := strconv.Atoi(port)
+	if err != nil {
+		return nil, fmt.Errorf("reading --address: %w", err)
+	}
+	return webhook.NewServer(webhook.Options{Host: host, Port: number, CertDir: s.certificateDir}), nil
+}
+
+func newLedger(s settings) (*ledger.Ledger, *ledger.WatchWitness, error) {
+	core, err := kubernetes.NewForConfig(s.cluster)
+	if err != nil {
+		return nil, nil, fmt.Errorf("making the client: %w", err)
+	}
+	metadataClient, err := metadata.NewForConfig(s.cluster)
+	if err != nil {
+		return nil, nil, fmt.Errorf("making the metadata client: %w", err)
+	}
+	caps := s.config.Caps
+	witness, err := ledger.NewWatchWitness(metadataClient, s.config.VMNamespace, caps.Reservation.Duration, clock.RealClock{})
+	if err != nil {
+		return nil, nil, err
+	}
+	return &ledger.Ledger{
+		Book:        &ledger.ConfigMapBook{ConfigMaps: core.CoreV1().ConfigMaps(s.config.VMNamespace), Log: s.log},
+		Census:      &ledger.MetadataCensus{Client: metadataClient, Namespace: s.config.VMNamespace},
+		Witness:     witness,
+		Limit:       caps.VMs,
+		Reservation: caps.Reservation.Duration,
+		Clock:       clock.RealClock{},
+	}, witness, nil
+}
+
+func register(server webhook.Server, s settings, places policy.Places) {
+	contract := s.config.Contract()
+	server.Register(policy.MutatePath, &webhook.Admission{Handler: &policy.Mutator{Contract: contract, Clock: clock.RealClock{}}})
+	server.Register(policy.ValidatePath, &webhook.Admission{Handler: &policy.Validator{
+		Contract:           contract,
+		Places:             places,
+		AllowWhenUncertain: s.config.Caps.WhenUncertain == config.AllowWhenUncertain,
+		Clock:              clock.RealClock{},
+		Log:                s.log,
+		Metrics:            policy.NewMetrics(metrics.Registry),
+	}})
+}

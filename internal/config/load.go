@@ -1,0 +1,95 @@
+package config
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	kjson "sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
+)
+
+// maxFileSize is the most that a ConfigMap can hold; a larger file is none of ours.
+const maxFileSize = 1 << 20
+
+// Load reads, defaults and validates the configuration file at path. Its error is an aggregate of every fault found, each
+// with the path of its field.
+func Load(path string) (*WardenConfig, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("reading the configuration: %w", err)
+	}
+	if info.Size() > maxFileSize {
+		return nil, fmt.Errorf("reading the configuration: %s has %d bytes, a ConfigMap holds at most %d", path, info.Size(), maxFileSize)
+	}
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("reading the configuration: %w", err)
+	}
+	return Parse(content)
+}
+
+// Parse decodes (strictly: an unknown or repeated field is an error that names it), defaults and validates a configuration.
+func Parse(content []byte) (*WardenConfig, error) {
+	var faults []error
+	if err := expectOneDocument(content); err != nil {
+		return nil, err
+	}
+	document, err := yaml.YAMLToJSONStrict(content)
+	if err != nil {
+		// The strict conversion is what finds a repeated key. The lenient one goes on, so that the other faults are told too.
+		faults = append(faults, fmt.Errorf("not valid YAML: %w", err))
+		if document, err = yaml.YAMLToJSON(content); err != nil {
+			return nil, utilerrors.NewAggregate(faults)
+		}
+	}
+	c := defaults()
+	strictFaults, err := kjson.UnmarshalStrict(document, c)
+	faults = append(faults, strictFaults...)
+	if err != nil {
+		return nil, utilerrors.NewAggregate(append(faults, fmt.Errorf("not a %s: %w", Kind, err)))
+	}
+	defaultLists(c)
+	for _, fault := range validate(c) {
+		faults = append(faults, fault)
+	}
+	if len(faults) > 0 {
+		return nil, utilerrors.NewAggregate(faults)
+	}
+	return c, nil
+}
+
+// expectOneDocument refuses a second YAML document: the decoder would pass over it in silence, with all that it says.
+func expectOneDocument(content []byte) error {
+	reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(content)))
+	documents := 0
+	for {
+		document, err := reader.Read()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("not valid YAML: %w", err)
+		}
+		if len(bytes.TrimSpace(document)) > 0 {
+			documents++
+		}
+		if documents > 1 {
+			return fmt.Errorf("the configuration is more than one YAML document; put everything into one %s", Kind)
+		}
+	}
+}
+
+// Faults takes the error of Load or Parse apart: one error a fault.
+func Faults(err error) []error {
+	var aggregate utilerrors.Aggregate
+	if errors.As(err, &aggregate) {
+		return aggregate.Errors()
+	}
+	return []error{err}
+}

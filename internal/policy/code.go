@@ -1,0 +1,28 @@
+package policy
+
+// Code names why a request was denied. Codes are API: a code never changes its meaning.
+type Code string
+
+// The codes, each with the file that holds its rule.
+const (
+	// requester.go
+	RequesterUnknown Code = "RequesterUnknown"
+	// environment.go
+	EnvironmentMismatch  Code = "EnvironmentMismatch"
+	EnvironmentForeign   Code = "EnvironmentForeign"
+	EnvironmentImmutable Code = "EnvironmentImmutable"
+	// session.go
+	SessionMissing   Code = "SessionMissing"
+	SessionInvalid   Code = "SessionInvalid"
+	SessionImmutable Code = "SessionImmutable"
+	// deadline.go
+	DeadlineTooLate   Code = "DeadlineTooLate"
+	DeadlineImmutable Code = "DeadlineImmutable"
+	// cap.go
+	CapVMs      Code = "CapVMs"
+	CapReserved Code = "CapReserved"
+	// CapUnknown: the virtual machines could not be counted, and the configuration says to deny then.
+	CapUnknown Code = "CapUnknown"
+	// review.go. ObjectUnreadable: the object could not be read, so no rule could judge it.
+	ObjectUnreadable Code = "ObjectUnreadable"
+)

@@ -1,0 +1,170 @@
+// Package ledger hands out the places of a namespace's virtual machines, so that no interleaving of replicas, retries, slow
+// lists and failed creates lets one more in than there are places.
+//
+// # The argument
+//
+// A place is known by the name of its virtual machine: in one namespace a name stands for at most one object at a time, a
+// virtual machine and its instance share it, and a create of a name that is taken ends in 409 AlreadyExists. Taken are the
+// names that a consistent list shows, and the names of reservations in one page, kept at the API server, whose
+// resourceVersion serialises all replicas. A decision reads the page, then lists, then writes the page back under the
+// version that it read.
+//
+//   - If that write succeeds, nobody reserved anything between the read and the write, so every earlier grant was in the
+//     page that was read, or had left it.
+//   - A reservation leaves the page only when its very object (by UID) was seen, in a list or by a watch, or when it lapsed. In
+//     the first case the object had been created before, so a later list shows it unless it is gone; in the second the API
+//     server has given its create up, provided that the reservation time exceeds what the API server may take for one request.
+//   - Where several creates ask for one name, it is not known which of them a listed object came from until all have ended:
+//     such a reservation stays until it lapses. It holds no more than the one place of its name.
+//
+// So the names listed and reserved cover every virtual machine that exists or may still come to be, and they never exceed
+// the limit.
+//
+// # Clocks
+//
+// Reservations are dated by the replica that writes them and judged by the one that reads them. The reservation time must
+// exceed the API server's request time-out by more than the replicas' clocks differ. A reservation dated in the future by
+// more than the reservation time is the work of a broken clock and is dated anew, so that it lapses too.
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+)
+
+// ErrConflict is what a Book answers when the page was written by somebody else after it was read.
+var ErrConflict = errors.New("the page was written meanwhile")
+
+// Book keeps the one page of reservations that all replicas share.
+type Book interface {
+	// Read returns the page as the API server holds it now, not as a cache remembers it.
+	Read(ctx context.Context) (Page, error)
+	// Write replaces the page under the version that was read, or answers ErrConflict.
+	Write(ctx context.Context, page Page) error
+}
+
+// Census tells which virtual machines exist, and which instances run with none.
+type Census interface {
+	// Occupants is a consistent list: it shows all that was created before it began. Names may repeat.
+	Occupants(ctx context.Context) ([]Occupant, error)
+}
+
+// Witness remembers which objects came to be. What it has not seen proves nothing, so it may lag as it likes; what it has
+// seen frees the reservation of a virtual machine that was created and is gone again before any list could show it.
+type Witness interface {
+	Seen(uid types.UID) bool
+}
+
+// Occupant is an object that holds the place of its name.
+type Occupant struct {
+	Name string
+	UID  types.UID
+}
+
+// Claim asks for a place for a virtual machine that is about to be created.
+type Claim struct {
+	Name string
+	UID  types.UID
+	// DryRun asks what the answer would be and takes no place.
+	DryRun bool
+}
+
+// Verdict answers a Claim.
+type Verdict struct {
+	Granted bool
+	// Limit is the number of places.
+	Limit int
+	// Used counts the places of objects that exist.
+	Used int
+	// Reserved counts the places of virtual machines that were admitted and do not show yet, without this claim's own.
+	Reserved int
+	// ReservedFor is how long the reservation that lapses first still lasts; zero where nothing is reserved.
+	ReservedFor time.Duration
+}
+
+// Ledger decides claims for one namespace. It is safe for concurrent use, and any number of processes may share a Book.
+type Ledger struct {
+	Book    Book
+	Census  Census
+	Witness Witness
+	Limit   int
+	// Reservation is how long a granted claim holds its place before its object shows in a list.
+	Reservation time.Duration
+	Clock       clock.PassiveClock
+
+	queue queue
+}
+
+// Decide answers a claim, and takes the place if it grants it. An error means that the places could not be counted, or that
+// it is not known whether the reservation was written; then the claim is not granted, and what may have been reserved lapses.
+//
+// Claims that arrive while a decision is under way wait and are decided together, in the order of their arrival, by one
+// read, one list and one write.
+func (l *Ledger) Decide(ctx context.Context, claim Claim) (Verdict, error) {
+	return l.queue.do(ctx, claim, l.decideAll)
+}
+
+// conflictPause is the mean pause before a decision starts over. It is about what another replica needs to finish its own.
+const conflictPause = 10 * time.Millisecond
+
+func (l *Ledger) decideAll(ctx context.Context, claims []Claim) ([]Verdict, error) {
+	for {
+		verdicts, err := l.attempt(ctx, claims)
+		if !errors.Is(err, ErrConflict) {
+			return verdicts, err
+		}
+		pause := time.NewTimer(conflictPause/2 + rand.N(conflictPause))
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			pause.Stop()
+			return nil, fmt.Errorf("reserving a place: other replicas kept writing: %w", ctx.Err())
+		}
+	}
+}
+
+// attempt decides the claims against one reading of the world. The order of its steps is what makes it exact: see the
+// package comment.
+func (l *Ledger) attempt(ctx context.Context, claims []Claim) ([]Verdict, error) {
+	page, err := l.Book.Read(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("reading the reservations: %w", err)
+	}
+	occupants, err := l.Census.Occupants(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("listing the virtual machines: %w", err)
+	}
+	now := l.Clock.Now()
+	page.settle(occupants, l.Witness, now, l.Reservation)
+
+	places := newPlaces(occupants, page.Reservations)
+	verdicts := make([]Verdict, len(claims))
+	granted := false
+	for i, claim := range claims {
+		verdict := Verdict{
+			Limit:       l.Limit,
+			Used:        places.used,
+			Reserved:    places.reserved(),
+			ReservedFor: page.firstLapse(now, l.Reservation),
+		}
+		verdict.Granted = places.take(claim.Name, l.Limit, claim.DryRun)
+		verdicts[i] = verdict
+		if verdict.Granted && !claim.DryRun {
+			page.reserve(claim, now)
+			granted = true
+		}
+	}
+	if !granted {
+		return verdicts, nil
+	}
+	if err := l.Book.Write(ctx, page); err != nil {
+		return nil, fmt.Errorf("writing the reservations: %w", err)
+	}
+	return verdicts, nil
+}

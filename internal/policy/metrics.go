@@ -1,0 +1,54 @@
+package policy
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/ttlab/vmwarden/internal/lab"
+)
+
+// Metrics are the webhook's own, beside those of controller-runtime.
+type Metrics struct {
+	decisions *prometheus.CounterVec
+	capTime   *prometheus.HistogramVec
+}
+
+// NewMetrics registers the metrics.
+func NewMetrics(registry prometheus.Registerer) *Metrics {
+	m := &Metrics{
+		decisions: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "vmwarden_admission_decisions_total",
+			Help: "Validating decisions by operation, decision (allow or deny), code (empty when allowed; a denial counts once for each of its codes) and environment of the object.",
+		}, []string{"operation", "decision", "code", "environment"}),
+		capTime: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "vmwarden_cap_decision_seconds",
+			Help:    "Time that a create waited for the decision on its place, by outcome (counted or uncertain).",
+			Buckets: []float64{.002, .005, .01, .02, .05, .1, .2, .5, 1, 2, 5, 10},
+		}, []string{"outcome"}),
+	}
+	registry.MustRegister(m.decisions, m.capTime)
+	return m
+}
+
+func (m *Metrics) observeDecision(f Facts, environment string, contract lab.Contract, decision Decision) {
+	// A label value that a requester chose would let them grow the metric without bound.
+	if environment != "" && !contract.HasEnvironment(environment) {
+		environment = "unknown"
+	}
+	if decision.Allowed() {
+		m.decisions.WithLabelValues(string(f.Operation), "allow", "", environment).Inc()
+		return
+	}
+	for _, code := range decision.Codes() {
+		m.decisions.WithLabelValues(string(f.Operation), "deny", code, environment).Inc()
+	}
+}
+
+func (m *Metrics) observeCap(elapsed time.Duration, err error) {
+	outcome := "counted"
+	if err != nil {
+		outcome = "uncertain"
+	}
+	m.capTime.WithLabelValues(outcome).Observe(elapsed.Seconds())
+}

@@ -1,0 +1,74 @@
+// Package policy judges what is asked of kube-apiserver in the VM namespace. Data goes one way: AdmissionReview (review.go) →
+// facts → rules → decision → response. Rules do no input or output, and time is passed in.
+package policy
+
+import (
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/ttlab/vmwarden/internal/lab"
+)
+
+// Violation is one reason for a denial.
+type Violation struct {
+	Code Code
+	// Field is what in the object is at fault; nil where it is the request itself.
+	Field *field.Path
+	// Found says what was found.
+	Found string
+	// Remedy says what to do instead.
+	Remedy string
+}
+
+// FieldPath is Field as text, empty for the request itself.
+func (v Violation) FieldPath() string {
+	if v.Field == nil {
+		return ""
+	}
+	return v.Field.String()
+}
+
+// Message is one violation as a sentence.
+func (v Violation) Message() string {
+	return v.Found + "; " + v.Remedy
+}
+
+// rule judges the facts by one of the codes. A rule that does not apply answers nothing.
+type rule func(lab.Contract, Facts) []Violation
+
+// always are the rules for what must never change, whatever state the object is in.
+var always = []rule{environmentImmutable, sessionImmutable, deadlineImmutable}
+
+// whileAlive are the rules for an object that is not being deleted. An update of a terminating object is how its finalizers
+// are removed: whoever stands in the way of that keeps its memory from coming back.
+var whileAlive = []rule{requesterUnknown, environmentMismatch, environmentForeign, sessionMissing, sessionInvalid, deadlineTooLate}
+
+// judge runs all rules, in the order of the codes, and gives every violation.
+func judge(contract lab.Contract, f Facts) []Violation {
+	if f.Requester.Kind == lab.TrustedController || !concernsLab(contract, f) {
+		return nil
+	}
+	rules := always
+	if f.Operation != Update || !f.Terminating() {
+		rules = append(append([]rule{}, whileAlive...), always...)
+	}
+	var violations []Violation
+	for _, rule := range rules {
+		violations = append(violations, rule(contract, f)...)
+	}
+	return violations
+}
+
+var (
+	labelsPath              = field.NewPath("metadata", "labels")
+	annotationsPath         = field.NewPath("metadata", "annotations")
+	templateLabelsPath      = field.NewPath("spec", "template", "metadata", "labels")
+	templateAnnotationsPath = field.NewPath("spec", "template", "metadata", "annotations")
+)
+
+// templateOf gives the template's metadata, empty where there is none.
+func templateOf(object *Object) Metadata {
+	if object == nil || object.Template == nil {
+		return Metadata{}
+	}
+	return *object.Template
+}

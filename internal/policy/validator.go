@@ -1,0 +1,95 @@
+package policy
+
+import (
+	"context"
+
+	"go.uber.org/zap"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/ttlab/vmwarden/internal/lab"
+	"github.com/ttlab/vmwarden/internal/policy/ledger"
+)
+
+// Places hands out the namespace's places for virtual machines.
+type Places interface {
+	Decide(ctx context.Context, claim ledger.Claim) (ledger.Verdict, error)
+}
+
+// Validator judges what is asked of lab VMs, and takes a place for each one that is admitted.
+type Validator struct {
+	Contract lab.Contract
+	Places   Places
+	// AllowWhenUncertain admits a virtual machine where the places cannot be counted.
+	AllowWhenUncertain bool
+	Clock              clock.PassiveClock
+	Log                *zap.Logger
+	Metrics            *Metrics
+}
+
+// Handle answers a validating review.
+func (v *Validator) Handle(ctx context.Context, request admission.Request) admission.Response {
+	f, err := readFacts(v.Contract.Identities, request, v.Clock.Now())
+	var decision Decision
+	if err != nil {
+		decision = unreadable(err)
+	} else {
+		decision = v.decide(ctx, f)
+	}
+	v.record(f, decision)
+	return respond(v.Contract, f, decision)
+}
+
+func (v *Validator) decide(ctx context.Context, f Facts) Decision {
+	decision := Decision{Violations: judge(v.Contract, f)}
+	if decision.Allowed() && f.Operation == Create {
+		// Only now: a request that another rule denies takes no place.
+		v.claimPlace(ctx, f, &decision)
+	}
+	if decision.Allowed() {
+		decision.Warnings = append(decision.Warnings, warnings(v.Contract, f)...)
+	}
+	return decision
+}
+
+func (v *Validator) claimPlace(ctx context.Context, f Facts, decision *Decision) {
+	started := v.Clock.Now()
+	verdict, err := v.Places.Decide(ctx, ledger.Claim{Name: f.Name, UID: f.UID, DryRun: f.DryRun})
+	v.Metrics.observeCap(v.Clock.Since(started), err)
+	if err != nil {
+		v.Log.Error("the virtual machines could not be counted", zap.Error(err), zap.String("namespace", f.Namespace),
+			zap.String("name", f.Name), zap.Bool("allowed", v.AllowWhenUncertain))
+		if v.AllowWhenUncertain {
+			decision.Warnings = append(decision.Warnings, "the virtual machines could not be counted; the namespace's quota alone bounds them now")
+			return
+		}
+		decision.Violations = append(decision.Violations, capUnknownViolation(f.Namespace))
+		return
+	}
+	decision.Places = &verdict
+	if !verdict.Granted {
+		decision.Violations = append(decision.Violations, capViolation(f.Namespace, verdict))
+	}
+}
+
+// record writes what an auditor and a dashboard need. The log line's fields are a fixed schema.
+func (v *Validator) record(f Facts, decision Decision) {
+	environment, session := belongings(v.Contract, f)
+	v.Metrics.observeDecision(f, environment, v.Contract, decision)
+	if decision.Allowed() {
+		return
+	}
+	v.Log.Info("admission denied",
+		zap.Strings("codes", decision.Codes()),
+		zap.String("operation", string(f.Operation)),
+		zap.String("namespace", f.Namespace),
+		zap.String("name", f.Name),
+		zap.String("uid", string(f.UID)),
+		zap.String("environment", environment),
+		zap.String("session", session),
+		zap.String("requester", f.Requester.Username),
+		zap.String("requesterKind", string(f.Requester.Kind)),
+		zap.Bool("dryRun", f.DryRun),
+		zap.String("message", decision.Message()),
+	)
+}
