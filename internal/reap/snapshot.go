@@ -1,0 +1,80 @@
+package reap
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Snapshot is what a pass saw. The cluster was read first and the database after it: a row is committed before its virtual
+// machine is created, so every object that was listed had its row by the time that the rows were read.
+type Snapshot struct {
+	// Objects are all lab objects, and all machines, of the environments' namespaces.
+	Objects []Object
+	// ListedAt is the machine's clock before the first list.
+	ListedAt time.Time
+	// MachinesErr tells why the virtual machines could not be listed whole; then nothing in the cluster may be judged.
+	MachinesErr error
+	// ObjectsErr tells why some other kind could not be listed whole.
+	ObjectsErr error
+
+	// Rows are the sessions that are not known to be over.
+	Rows Rows
+	// RowsErr tells why they could not be read whole.
+	RowsErr error
+	// NoDatabase is true for an environment that has no sessions table.
+	NoDatabase bool
+}
+
+// place is a kind in a namespace.
+type place struct {
+	kind      Kind
+	namespace string
+}
+
+func (p *Pass) places() []place {
+	vms := p.Contract.VMNamespace
+	places := []place{{VirtualMachine, vms}, {VirtualMachineInstance, vms}, {Secret, vms}, {Service, vms}, {NetworkPolicy, vms}}
+	for _, namespace := range p.Contract.PodNamespaces {
+		places = append(places, place{Pod, namespace})
+	}
+	return places
+}
+
+// Read takes the snapshot. It has no error of its own: what could not be read is in the snapshot, and aborts the directions
+// that depend on it.
+func (p *Pass) Read(ctx context.Context) Snapshot {
+	s := Snapshot{ListedAt: p.Clock.Now(), NoDatabase: p.Store == nil}
+	for _, place := range p.places() {
+		objects, err := p.list(ctx, place)
+		switch {
+		case err == nil:
+			s.Objects = append(s.Objects, objects...)
+		case place.kind == VirtualMachine:
+			s.MachinesErr = err
+		default:
+			s.ObjectsErr = errors.Join(s.ObjectsErr, err)
+		}
+	}
+	if p.Store != nil {
+		s.Rows, s.RowsErr = p.readRows(ctx)
+	}
+	return s
+}
+
+func (p *Pass) list(ctx context.Context, place place) ([]Object, error) {
+	ctx, cancel := context.WithTimeout(ctx, p.Settings.ItemTimeout)
+	defer cancel()
+	return p.Cluster.List(ctx, place.kind, place.namespace)
+}
+
+func (p *Pass) readRows(ctx context.Context) (Rows, error) {
+	ctx, cancel := context.WithTimeout(ctx, p.Settings.ItemTimeout)
+	defer cancel()
+	rows, err := p.Store.Read(ctx)
+	if err != nil {
+		return Rows{}, fmt.Errorf("reading the live sessions: %w", err)
+	}
+	return rows, nil
+}

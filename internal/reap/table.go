@@ -1,0 +1,89 @@
+package reap
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+// WriteTable writes the document for people: what is or was done, what is held back, what is kept, and a line that sums up.
+func (d Document) WriteTable(w io.Writer) error {
+	var page bytes.Buffer
+	d.writeItems(&page)
+	d.writeHolds(&page)
+	d.writeNotices(&page)
+	fmt.Fprintln(&page, d.sum())
+	if _, err := page.WriteTo(w); err != nil {
+		return fmt.Errorf("writing the result: %w", err)
+	}
+	return nil
+}
+
+// table writes rows in columns; a bytes.Buffer takes every write.
+func table(page *bytes.Buffer, header string, rows [][]string) {
+	if len(rows) == 0 {
+		return
+	}
+	columns := tabwriter.NewWriter(page, 0, 0, 3, ' ', 0)
+	fmt.Fprintln(columns, header)
+	for _, row := range rows {
+		fmt.Fprintln(columns, strings.Join(row, "\t"))
+	}
+	_ = columns.Flush()
+	fmt.Fprintln(page)
+}
+
+func (d Document) writeItems(page *bytes.Buffer) {
+	var rows [][]string
+	for _, item := range d.Items {
+		objects := "(its row alone)"
+		if len(item.Objects) > 0 {
+			objects = strings.Join(item.Objects, ",")
+		}
+		row := []string{string(item.Direction), item.Session, objects}
+		reason := item.Reason
+		if d.ExitStatus != nil {
+			row = append(row, string(item.Result))
+			if item.Detail != "" {
+				reason += "; " + item.Detail
+			}
+		}
+		rows = append(rows, append(row, item.Since.Format(time.RFC3339), reason))
+	}
+	header := "DIRECTION\tSESSION\tOBJECTS\tSINCE\tREASON"
+	if d.ExitStatus != nil {
+		header = "DIRECTION\tSESSION\tOBJECTS\tRESULT\tSINCE\tREASON"
+	}
+	table(page, header, rows)
+}
+
+func (d Document) writeHolds(page *bytes.Buffer) {
+	var rows [][]string
+	for _, hold := range d.Holds {
+		rows = append(rows, []string{string(hold.Direction), string(hold.Cause), hold.Reason})
+	}
+	table(page, "HELD BACK\tCAUSE\tREASON", rows)
+}
+
+func (d Document) writeNotices(page *bytes.Buffer) {
+	var rows [][]string
+	for _, notice := range d.Notices {
+		rows = append(rows, []string{notice.What, notice.Reason})
+	}
+	table(page, "KEPT\tWHY", rows)
+}
+
+func (d Document) sum() string {
+	if d.ExitStatus == nil {
+		return fmt.Sprintf("environment %s: %d planned, %d directions held back, %d notices", d.Environment, len(d.Items), len(d.Holds), len(d.Notices))
+	}
+	var parts []string
+	for _, direction := range Directions() {
+		count := d.Summary[direction]
+		parts = append(parts, fmt.Sprintf("%s %d done %d kept %d failed", direction, count.Done, count.Kept, count.Failed))
+	}
+	return fmt.Sprintf("environment %s: %s; %d directions held back; exit status %d", d.Environment, strings.Join(parts, ", "), len(d.Holds), *d.ExitStatus)
+}
