@@ -1,0 +1,119 @@
+package policy
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/ttlab/vmwarden/internal/policy/ledger"
+)
+
+func TestValidatorAsksForAPlaceOnlyWhereNoRuleDenies(t *testing.T) {
+	p := roomy()
+	v := newValidator(p)
+	v.Handle(t.Context(), create(devBackend, stamped("prod")))
+	if p.asked != 0 {
+		t.Error("a denied create took a place")
+	}
+	v.Handle(t.Context(), update(prodBackend, stamped("prod"), stamped("prod")))
+	v.Handle(t.Context(), remove(prodBackend, stamped("prod")))
+	if p.asked != 0 {
+		t.Error("an update or a delete took a place")
+	}
+	v.Handle(t.Context(), create(prodBackend, stamped("prod")))
+	if p.asked != 1 {
+		t.Errorf("the create asked for a place %d times, want once", p.asked)
+	}
+}
+
+func TestValidatorTellsAFullHouseFromOneFullOfReservations(t *testing.T) {
+	for code, verdict := range map[string]ledger.Verdict{
+		"CapVMs":      {Limit: 8, Used: 8},
+		"CapReserved": {Limit: 8, Used: 6, Reserved: 2},
+	} {
+		for _, user := range []string{prodBackend, admin, collector} {
+			response := newValidator(&places{verdict: verdict}).Handle(t.Context(), create(user, stamped("prod")))
+			if diff := cmp.Diff([]found{{code, ""}}, violations(response)); diff != "" {
+				t.Errorf("%s as %s (-want +got):\n%s", code, user, diff)
+			}
+		}
+	}
+}
+
+func TestValidatorDeniesWhatItCannotCountUnlessToldToAllow(t *testing.T) {
+	request := create(prodBackend, stamped("prod"))
+	v := newValidator(&places{err: errors.New("etcd is away")})
+	response := v.Handle(t.Context(), request)
+	if diff := cmp.Diff([]found{{"CapUnknown", ""}}, violations(response)); diff != "" {
+		t.Errorf("violations (-want +got):\n%s", diff)
+	}
+	if strings.Contains(response.Result.Message, "etcd") {
+		t.Errorf("the denial tells the requester of the cluster's insides: %s", response.Result.Message)
+	}
+	v.AllowWhenUncertain = true
+	if response := v.Handle(t.Context(), request); !response.Allowed || len(response.Warnings) != 1 {
+		t.Errorf("allowed = %t with the warnings %v, want true with one", response.Allowed, response.Warnings)
+	}
+}
+
+func TestValidatorDeniesWhatItCannotReadAndSaysWhat(t *testing.T) {
+	good, odd := encode(stamped("prod")), runtime.RawExtension{Raw: []byte(`{"metadata":{"labels":{"ttlab.io/env":7}}}`)}
+	for name, request := range map[string]struct {
+		operation   admissionv1.Operation
+		old, new    runtime.RawExtension
+		wantMention string
+	}{
+		"a label that is a number": {"CREATE", runtime.RawExtension{}, odd, "object"},
+		"an old label like that":   {"UPDATE", odd, good, "oldObject"},
+		"a create without object":  {"CREATE", good, runtime.RawExtension{}, "no object"},
+		"a delete without object":  {"DELETE", runtime.RawExtension{}, runtime.RawExtension{}, "no oldObject"},
+		"no JSON at all":           {"CREATE", runtime.RawExtension{}, runtime.RawExtension{Raw: []byte("\x00")}, "object"},
+		"an operation of its own":  {"CONNECT", good, good, "CONNECT"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			full := create(prodBackend, nil)
+			full.Operation, full.OldObject, full.Object = request.operation, request.old, request.new
+			response := newValidator(roomy()).Handle(t.Context(), full)
+			if diff := cmp.Diff([]found{{"ObjectUnreadable", ""}}, violations(response)); diff != "" {
+				t.Errorf("violations (-want +got):\n%s", diff)
+			}
+			if response.Result == nil || !strings.Contains(response.Result.Message, request.wantMention) {
+				t.Errorf("the denial does not mention %q: %+v", request.wantMention, response.Result)
+			}
+		})
+	}
+}
+
+func TestADeletecollectionIsJudgedByTheNameInTheOldObject(t *testing.T) {
+	request := remove(devBackend, stamped("prod"))
+	request.Name = ""
+	response := newValidator(roomy()).Handle(t.Context(), request)
+	if response.Allowed || response.Result.Details.Name != "lab-a0000000" {
+		t.Errorf("response = %+v, want a denial that names lab-a0000000", response)
+	}
+}
+
+func TestADenialIsA403WithAuditAnnotations(t *testing.T) {
+	response := newValidator(roomy()).Handle(t.Context(), create(devBackend, stamped("prod")))
+	if response.Result.Code != http.StatusForbidden {
+		t.Errorf("code = %d, want 403", response.Result.Code)
+	}
+	want := map[string]string{
+		"decision": "deny", "code": "EnvironmentMismatch", "environment": "prod", "session": sessionID, "requester-kind": "Backend",
+	}
+	if diff := cmp.Diff(want, response.AuditAnnotations); diff != "" {
+		t.Errorf("audit annotations (-want +got):\n%s", diff)
+	}
+}
+
+func TestTouchingAMachineWithoutEnvironmentWarns(t *testing.T) {
+	response := newValidator(roomy()).Handle(t.Context(), remove(prodBackend, stamped("", withoutEnvironment)))
+	if !response.Allowed || len(response.Warnings) != 1 {
+		t.Errorf("allowed = %t with the warnings %v, want true with one", response.Allowed, response.Warnings)
+	}
+}
