@@ -1,0 +1,138 @@
+// Package lab is a whole lab on one machine, for the demo and the end-to-end tests: a real control plane and PostgreSQL, the
+// namespaces and accounts of two environments, and vmwarden's own binaries between them.
+package lab
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/ttlab/vmwarden/test/backend"
+	"github.com/ttlab/vmwarden/test/controlplane"
+	"github.com/ttlab/vmwarden/test/postgres"
+	"github.com/ttlab/vmwarden/test/process"
+
+	"golang.org/x/sync/errgroup"
+)
+
+const (
+	// VMNamespace is shared by all environments.
+	VMNamespace = "lab-vms"
+	// PodNamespace holds the sessions that run as a Pod.
+	PodNamespace = "lab-pods"
+	// ownNamespace holds vmwarden's own accounts.
+	ownNamespace = "vmwarden"
+)
+
+// Environments are the environments of the lab. Each has the namespace ttlab-<name> with the ServiceAccounts backend and reaper.
+var Environments = []string{"prod", "dev"}
+
+// Config is the configuration file that the lab runs with.
+//
+//go:embed config.yaml
+var Config string
+
+// Lab is a running lab.
+type Lab struct {
+	ControlPlane *controlplane.ControlPlane
+	Postgres     *postgres.Server
+	// Admin signs in with the rights of system:masters.
+	Admin *rest.Config
+	// Backends act for an environment, by its name.
+	Backends map[string]*backend.Backend
+	// AdminBackend sends what a backend sends, as an admin.
+	AdminBackend *backend.Backend
+	Webhook      *Webhook
+
+	group    *process.Group
+	reapjob  string
+	progress io.Writer
+}
+
+// Start brings a lab up: control plane and PostgreSQL at the same time, then namespaces, accounts and rights, the databases
+// with their fence, and replicas of the webhook behind one address. The context bounds the start alone.
+func Start(ctx context.Context, progress io.Writer, replicas int) (*Lab, error) {
+	group, err := process.NewGroup("", "vmwarden-lab")
+	if err != nil {
+		return nil, err
+	}
+	l := &Lab{Backends: map[string]*backend.Backend{}, group: group, progress: progress}
+	if err := l.start(ctx, replicas); err != nil {
+		return nil, errors.Join(fmt.Errorf("starting the lab: %w", err), l.Stop())
+	}
+	return l, nil
+}
+
+func (l *Lab) start(ctx context.Context, replicas int) error {
+	var webhookBinary string
+	starting, startContext := errgroup.WithContext(ctx)
+	starting.Go(func() (err error) {
+		l.ControlPlane, err = controlplane.Start(startContext, controlplane.Options{Progress: l.progress})
+		return err
+	})
+	starting.Go(func() (err error) {
+		l.Postgres, err = postgres.Start(startContext, postgres.Options{Progress: l.progress})
+		return err
+	})
+	starting.Go(func() (err error) {
+		webhookBinary, l.reapjob, err = l.build(startContext)
+		return err
+	})
+	if err := starting.Wait(); err != nil {
+		return err
+	}
+	l.Admin = l.ControlPlane.AdminConfig()
+	if err := l.createNamespaces(ctx); err != nil {
+		return err
+	}
+	if err := l.createBackends(ctx); err != nil {
+		return err
+	}
+	for _, environment := range Environments {
+		if err := l.createDatabase(ctx, environment); err != nil {
+			return err
+		}
+	}
+	var err error
+	l.Webhook, err = l.startWebhook(ctx, webhookBinary, replicas)
+	return err
+}
+
+func (l *Lab) createBackends(ctx context.Context) error {
+	for _, environment := range Environments {
+		config, err := l.ControlPlane.ServiceAccountConfig(ctx, "ttlab-"+environment, "backend")
+		if err != nil {
+			return err
+		}
+		if l.Backends[environment], err = backend.New(environment, config); err != nil {
+			return err
+		}
+	}
+	var err error
+	l.AdminBackend, err = backend.New("", l.Admin)
+	return err
+}
+
+// Clients gives the admin's typed clients.
+func (l *Lab) Clients() (*kubernetes.Clientset, error) { return kubernetes.NewForConfig(l.Admin) }
+
+// Stop ends everything and leaves nothing behind.
+func (l *Lab) Stop() error {
+	var problems []error
+	if l.Webhook != nil {
+		problems = append(problems, l.Webhook.close())
+	}
+	problems = append(problems, l.group.Close())
+	if l.Postgres != nil {
+		problems = append(problems, l.Postgres.Stop())
+	}
+	if l.ControlPlane != nil {
+		problems = append(problems, l.ControlPlane.Stop())
+	}
+	return errors.Join(problems...)
+}

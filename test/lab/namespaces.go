@@ -1,0 +1,93 @@
+package lab
+
+import (
+	"bytes"
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"io"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/ttlab/vmwarden/test/backend"
+)
+
+//go:embed manifests
+var manifests embed.FS
+
+// createNamespaces makes the namespaces, the accounts of the environments and of vmwarden, their rights and the golden disk.
+func (l *Lab) createNamespaces(ctx context.Context) error {
+	clients, err := l.Clients()
+	if err != nil {
+		return err
+	}
+	namespaces := []string{VMNamespace, PodNamespace, ownNamespace}
+	for _, environment := range Environments {
+		namespaces = append(namespaces, "ttlab-"+environment)
+	}
+	for _, name := range namespaces {
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		if _, err := clients.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{}); err != nil {
+			return fmt.Errorf("creating namespace %s: %w", name, err)
+		}
+	}
+	if err := createAccount(ctx, clients, ownNamespace, "webhook"); err != nil {
+		return err
+	}
+	for _, environment := range Environments {
+		for _, name := range []string{"backend", "reaper"} {
+			if err := createAccount(ctx, clients, "ttlab-"+environment, name); err != nil {
+				return err
+			}
+		}
+	}
+	admin, err := backend.New("", l.Admin)
+	if err != nil {
+		return err
+	}
+	for _, file := range []string{backend.RBAC, backend.GoldenPVC} {
+		if _, err := admin.Create(ctx, file, backend.Lesson{}); err != nil {
+			return fmt.Errorf("creating %s: %w", file, err)
+		}
+	}
+	for _, file := range []string{"rbac-pods.yaml", "rbac-vmwarden.yaml"} {
+		content, err := manifests.ReadFile("manifests/" + file)
+		if err != nil {
+			return fmt.Errorf("reading %s: %w", file, err)
+		}
+		if err := createAll(ctx, admin, content); err != nil {
+			return fmt.Errorf("creating %s: %w", file, err)
+		}
+	}
+	return nil
+}
+
+func createAccount(ctx context.Context, clients kubernetes.Interface, namespace, name string) error {
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	if _, err := clients.CoreV1().ServiceAccounts(namespace).Create(ctx, account, metav1.CreateOptions{}); err != nil {
+		return fmt.Errorf("creating ServiceAccount %s/%s: %w", namespace, name, err)
+	}
+	return nil
+}
+
+func createAll(ctx context.Context, as *backend.Backend, content []byte) error {
+	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(content), 4096)
+	for {
+		object := &unstructured.Unstructured{}
+		err := decoder.Decode(&object.Object)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if _, err := as.CreateObject(ctx, object, metav1.CreateOptions{}); err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,65 @@
+package lab
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+)
+
+// Run is one run of a binary.
+type Run struct {
+	Stdout string
+	Stderr string
+	Status int
+}
+
+// Reapjob runs the reapjob binary as an environment's reaper, with its real token and its database's least rights.
+// configuration is the content of the configuration file.
+func (l *Lab) Reapjob(ctx context.Context, environment, configuration string, arguments ...string) (Run, error) {
+	return l.ReapjobWith(ctx, environment, l.ReaperURL(environment), configuration, arguments...)
+}
+
+// ReapjobWith does what Reapjob does with a database of the caller's choice.
+func (l *Lab) ReapjobWith(ctx context.Context, environment, databaseURL, configuration string, arguments ...string) (Run, error) {
+	directory, err := os.MkdirTemp(l.group.Directory(), "reapjob")
+	if err != nil {
+		return Run{}, fmt.Errorf("making a directory for reapjob: %w", err)
+	}
+	config := filepath.Join(directory, "config.yaml")
+	if err := os.WriteFile(config, []byte(configuration), 0o600); err != nil {
+		return Run{}, fmt.Errorf("writing reapjob's configuration: %w", err)
+	}
+	account, err := l.ControlPlane.ServiceAccountConfig(ctx, "ttlab-"+environment, "reaper")
+	if err != nil {
+		return Run{}, err
+	}
+	kubeconfig := filepath.Join(directory, "kubeconfig")
+	if err := l.ControlPlane.WriteKubeconfig(kubeconfig, account); err != nil {
+		return Run{}, err
+	}
+	arguments = append(arguments, "--config", config, "--environment", environment, "--kubeconfig", kubeconfig)
+	return runBinary(ctx, l.reapjob, []string{"DATABASE_URL=" + databaseURL}, arguments...)
+}
+
+// Binary runs one of vmwarden's binaries, "webhook" or "reapjob", as it is.
+func (l *Lab) Binary(ctx context.Context, name string, arguments ...string) (Run, error) {
+	return runBinary(ctx, filepath.Join(filepath.Dir(l.reapjob), name), nil, arguments...)
+}
+
+func runBinary(ctx context.Context, path string, environment []string, arguments ...string) (Run, error) {
+	var stdout, stderr bytes.Buffer
+	command := exec.CommandContext(ctx, path, arguments...)
+	command.Env = append(environment, "PATH="+os.Getenv("PATH"))
+	command.Stdout, command.Stderr = &stdout, &stderr
+	err := command.Run()
+	run := Run{Stdout: stdout.String(), Stderr: stderr.String(), Status: command.ProcessState.ExitCode()}
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		return run, fmt.Errorf("running %s: %w", filepath.Base(path), err)
+	}
+	return run, nil
+}

@@ -1,0 +1,59 @@
+#!/bin/sh
+# Sees to it that the tests find PostgreSQL 15 or newer, at the places where they look. Installs Debian's package if it is missing and
+# we may; else says what to install.
+set -eu
+
+oldest=15
+
+new_enough() { # new_enough DIRECTORY
+  [ -x "$1/initdb" ] && [ -x "$1/postgres" ] || return 1
+  major=$("$1/postgres" --version | sed -n 's/.*(PostgreSQL) \([0-9]*\).*/\1/p')
+  [ "${major:-0}" -ge "$oldest" ]
+}
+
+found() {
+  if [ -n "${POSTGRES_BIN:-}" ]; then
+    new_enough "$POSTGRES_BIN"
+    return
+  fi
+  if initdb=$(command -v initdb) && new_enough "$(dirname "$(readlink -f "$initdb")")"; then
+    return 0
+  fi
+  for directory in /usr/lib/postgresql/*/bin /usr/pgsql-*/bin /opt/homebrew/opt/postgresql@*/bin; do
+    if new_enough "$directory"; then
+      return 0
+    fi
+  done
+  return 1
+}
+
+as_root() {
+  if [ "$(id -u)" -eq 0 ]; then
+    "$@"
+  else
+    sudo -n "$@"
+  fi
+}
+
+give_up() {
+  echo "ensure.sh: PostgreSQL $oldest or newer is needed: $1" >&2
+  exit 1
+}
+
+if found; then
+  exit 0
+fi
+[ -z "${POSTGRES_BIN:-}" ] || give_up "\$POSTGRES_BIN ($POSTGRES_BIN) does not hold it"
+command -v apt-get >/dev/null || give_up "install the package with its server (initdb and postgres), or set POSTGRES_BIN to their directory"
+as_root true 2>/dev/null || give_up "as root, run: apt-get install postgresql"
+
+echo "ensure.sh: installing the package postgresql" >&2
+# The package would start a server on port 5432 for itself, which the tests do not use.
+if [ ! -e /etc/postgresql-common/createcluster.conf ]; then
+  as_root mkdir -p /etc/postgresql-common
+  echo 'create_main_cluster = false' | as_root tee /etc/postgresql-common/createcluster.conf >/dev/null
+fi
+as_root apt-get update -q >&2
+as_root env DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends postgresql >&2
+
+found || give_up "the package postgresql of this system is older; use one of https://apt.postgresql.org"
