@@ -55,7 +55,8 @@ func serve(ctx context.Context, s settings) error {
 	if err := manager.Add(witness); err != nil {
 		return fmt.Errorf("adding the watch of virtual machines: %w", err)
 	}
-	register(server, s, places)
+	// Asking the manager for its server is what makes the manager run it.
+	register(manager.GetWebhookServer(), s, places)
 	if err := manager.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return fmt.Errorf("adding /healthz: %w", err)
 	}

@@ -39,6 +39,11 @@ func (b *Backend) Machines(namespace string) kubevirtclient.VirtualMachineInterf
 	return b.machines.KubevirtV1().VirtualMachines(namespace)
 }
 
+// Instances is KubeVirt's own client for the running instances of a namespace.
+func (b *Backend) Instances(namespace string) kubevirtclient.VirtualMachineInstanceInterface {
+	return b.machines.KubevirtV1().VirtualMachineInstances(namespace)
+}
+
 // Create sends a manifest's objects for a lesson, one by one, and stops at the first that is refused.
 func (b *Backend) Create(ctx context.Context, file string, lesson Lesson) ([]*unstructured.Unstructured, error) {
 	objects, err := Objects(file, lesson)

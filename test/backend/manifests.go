@@ -12,6 +12,7 @@ import (
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
@@ -79,19 +80,30 @@ func Objects(file string, lesson Lesson) ([]*unstructured.Unstructured, error) {
 		}
 		return "$" + name
 	})
-	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewBufferString(filled), 4096)
+	objects, err := Decode([]byte(filled))
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", file, err)
+	}
+	return objects, nil
+}
+
+// Decode reads the objects of a YAML file, numbers as the API server's clients read them.
+func Decode(content []byte) ([]*unstructured.Unstructured, error) {
+	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(content), 4096)
 	var objects []*unstructured.Unstructured
 	for {
-		object := &unstructured.Unstructured{}
-		err := decoder.Decode(&object.Object)
+		var raw runtime.RawExtension
+		err := decoder.Decode(&raw)
 		if errors.Is(err, io.EOF) {
 			return objects, nil
 		}
 		if err != nil {
-			return nil, fmt.Errorf("reading %s: %w", file, err)
+			return nil, err
 		}
-		if len(object.Object) > 0 {
-			objects = append(objects, object)
+		object := &unstructured.Unstructured{}
+		if err := object.UnmarshalJSON(raw.Raw); err != nil {
+			return nil, err
 		}
+		objects = append(objects, object)
 	}
 }

@@ -1,17 +1,12 @@
 package lab
 
 import (
-	"bytes"
 	"context"
 	"embed"
-	"errors"
 	"fmt"
-	"io"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/ttlab/vmwarden/test/backend"
@@ -76,18 +71,14 @@ func createAccount(ctx context.Context, clients kubernetes.Interface, namespace,
 }
 
 func createAll(ctx context.Context, as *backend.Backend, content []byte) error {
-	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(content), 4096)
-	for {
-		object := &unstructured.Unstructured{}
-		err := decoder.Decode(&object.Object)
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
+	objects, err := backend.Decode(content)
+	if err != nil {
+		return err
+	}
+	for _, object := range objects {
 		if _, err := as.CreateObject(ctx, object, metav1.CreateOptions{}); err != nil {
 			return err
 		}
 	}
+	return nil
 }

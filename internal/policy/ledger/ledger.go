@@ -11,9 +11,11 @@
 //
 //   - If that write succeeds, nobody reserved anything between the read and the write, so every earlier grant was in the
 //     page that was read, or had left it.
-//   - A reservation leaves the page only when its very object (by UID) was seen, in a list or by a watch, or when it lapsed. In
-//     the first case the object had been created before, so a later list shows it unless it is gone; in the second the API
-//     server has given its create up, provided that the reservation time exceeds what the API server may take for one request.
+//   - A reservation leaves the page only when its very object (by UID) is in the list, when a watch had seen it before the list
+//     began, or when it lapsed. In the first two cases the object had been created, so this list and every later one shows it
+//     unless it is gone; in the third the API server has given its create up, provided that the reservation time exceeds what
+//     the API server may take for one request. (A watch that is asked only after the list is one that may know of an object
+//     which the list is too old to show; then nothing would stand for it.)
 //   - Where several creates ask for one name, it is not known which of them a listed object came from until all have ended:
 //     such a reservation stays until it lapses. It holds no more than the one place of its name.
 //
@@ -136,12 +138,14 @@ func (l *Ledger) attempt(ctx context.Context, claims []Claim) ([]Verdict, error)
 	if err != nil {
 		return nil, fmt.Errorf("reading the reservations: %w", err)
 	}
+	// Before the list begins, not after: see the package comment.
+	page.dropSeen(l.Witness)
 	occupants, err := l.Census.Occupants(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("listing the virtual machines: %w", err)
 	}
 	now := l.Clock.Now()
-	page.settle(occupants, l.Witness, now, l.Reservation)
+	page.settle(occupants, now, l.Reservation)
 
 	places := newPlaces(occupants, page.Reservations)
 	verdicts := make([]Verdict, len(claims))

@@ -124,6 +124,18 @@ func TestAMachineThatWasSeenAndIsGoneFreesItsPlaceAtOnce(t *testing.T) {
 	}
 }
 
+// The list is of a moment before the watch event: an object that is only in the second must not fall between them. Real
+// replicas once admitted a ninth virtual machine this way.
+func TestAMachineSeenAfterTheListBeganStillHoldsItsReservation(t *testing.T) {
+	m := &memory{seen: map[types.UID]bool{}}
+	l, _ := newLedger(m, 1)
+	decide(t, l, Claim{Name: "a", UID: "uid-a"})
+	m.beforeOccupant = func() { m.seen["uid-a"] = true }
+	if decide(t, l, Claim{Name: "b", UID: "2"}).Granted {
+		t.Error("granted while a machine that the list is too old to show exists")
+	}
+}
+
 func TestCreatesOfANameThatExistsTakeNoFurtherPlace(t *testing.T) {
 	m := (&memory{}).exist("a")
 	l, _ := newLedger(m, 2)

@@ -25,15 +25,21 @@ type Reservation struct {
 	At time.Time `json:"at"`
 }
 
-// settle drops the reservations that are over: their object has come to be, or they lapsed.
-func (p *Page) settle(occupants []Occupant, witness Witness, now time.Time, reservation time.Duration) {
+// dropSeen drops the reservations whose object the witness has seen.
+func (p *Page) dropSeen(witness Witness) {
+	p.Reservations = slices.DeleteFunc(slices.Clone(p.Reservations), func(r Reservation) bool {
+		return r.UID != "" && witness.Seen(r.UID)
+	})
+}
+
+// settle drops the reservations whose object is in the list, and those that lapsed.
+func (p *Page) settle(occupants []Occupant, now time.Time, reservation time.Duration) {
 	listed := make(map[types.UID]bool, len(occupants))
 	for _, occupant := range occupants {
 		listed[occupant.UID] = true
 	}
 	p.Reservations = slices.DeleteFunc(slices.Clone(p.Reservations), func(r Reservation) bool {
-		cameToBe := r.UID != "" && (listed[r.UID] || witness.Seen(r.UID))
-		return cameToBe || now.Sub(r.At) > reservation
+		return (r.UID != "" && listed[r.UID]) || now.Sub(r.At) > reservation
 	})
 	for i, r := range p.Reservations {
 		if r.At.Sub(now) > reservation {

@@ -1,0 +1,84 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ttlab/vmwarden/test/backend"
+	"github.com/ttlab/vmwarden/test/lab"
+)
+
+// grantPatch lets everybody who signs in patch and delete virtual machines, for the length of the test, as a careless admin
+// might: then only vmwarden stands between the environments.
+func grantPatch(t *testing.T) {
+	t.Helper()
+	rbac := clients(t).RbacV1()
+	role := &rbacv1.Role{
+		ObjectMeta: metav1.ObjectMeta{Name: "careless"},
+		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{"kubevirt.io"}, Resources: []string{"virtualmachines"}, Verbs: []string{"*"}}},
+	}
+	binding := &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "careless"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "careless"},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: "system:authenticated"}},
+	}
+	if _, err := rbac.Roles(lab.VMNamespace).Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := rbac.RoleBindings(lab.VMNamespace).Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx := contextAfter(t)
+		if err := rbac.RoleBindings(lab.VMNamespace).Delete(ctx, "careless", metav1.DeleteOptions{}); err != nil {
+			t.Error(err)
+		}
+		if err := rbac.Roles(lab.VMNamespace).Delete(ctx, "careless", metav1.DeleteOptions{}); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestWhoIsNotInTheConfigurationIsRefusedWhateverItsNameLooksLike(t *testing.T) {
+	clean(t)
+	grantPatch(t)
+	open(t, "prod", sessionID('g', 1))
+	name := backend.Lesson{Session: sessionID('g', 1)}.VMName()
+	for _, user := range []string{
+		"alice", "system:serviceaccount:x", "system:serviceaccount:ttlab-prod", "system:serviceaccount:ttlab-prod:",
+		"system:serviceaccount:other:backend", "system:serviceaccount:ttlab-prod:backend:x",
+	} {
+		config, err := shared.ControlPlane.UserConfig(user)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stranger, err := backend.New("prod", config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// The careless Role is a watch away from the authorizer.
+		var refusal error
+		await(t, user+" is let through to admission", func(ctx context.Context) error {
+			refusal = stranger.Machines(lab.VMNamespace).Delete(ctx, name, metav1.DeleteOptions{})
+			return expectReview(refusal)
+		})
+		expectDenied(t, user+" deletes", refusal, "RequesterUnknown")
+		_, err = stranger.CreateObject(t.Context(), object(t, backend.VMContainerDisk, backend.Lesson{Session: sessionID('g', 2), Environment: "prod"}), metav1.CreateOptions{})
+		expectDenied(t, user+" creates", err, "RequesterUnknown")
+	}
+	if !exists(t, name) {
+		t.Error("the machine is gone")
+	}
+}
+
+// expectReview is an error while the answer is not vmwarden's.
+func expectReview(err error) error {
+	if len(codes(err)) == 0 {
+		return fmt.Errorf("not an answer of vmwarden: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,39 @@
+// Package e2e tests vmwarden's own binaries on a real control plane with KubeVirt's real resources and a real PostgreSQL, as
+// the real accounts.
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"testing"
+
+	"github.com/ttlab/vmwarden/test/lab"
+)
+
+// replicas of the webhook stand behind one address in all tests.
+const replicas = 3
+
+// shared is the lab that all tests share: each cleans up what it made.
+var shared *lab.Lab
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) (status int) {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	var err error
+	if shared, err = lab.Start(ctx, os.Stderr, replicas); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer func() {
+		if err := shared.Stop(); err != nil {
+			fmt.Fprintln(os.Stderr, "stopping the lab:", err)
+			status = 1
+		}
+	}()
+	return m.Run()
+}
