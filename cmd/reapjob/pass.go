@@ -49,7 +49,7 @@ func printPlan(ctx context.Context, s settings) error {
 	ctx, cancel := context.WithTimeout(ctx, pass.Settings.PassTimeout)
 	defer cancel()
 	plan := reap.MakePlan(pass.Read(ctx), pass.Settings)
-	if err := print(s, plan.Document(s.environment.Name)); err != nil {
+	if err := printDocument(s, plan.Document(s.environment.Name)); err != nil {
 		return err
 	}
 	// The holds alone decide, as they would after a run in which no item failed.
@@ -82,13 +82,13 @@ func newPass(ctx context.Context, s settings) (*reap.Pass, *reap.PostgresStore, 
 }
 
 func finish(s settings, report reap.Report) error {
-	if err := print(s, report.Document()); err != nil {
+	if err := printDocument(s, report.Document()); err != nil {
 		return err
 	}
 	return exit(report.ExitStatus())
 }
 
-func print(s settings, document reap.Document) error {
+func printDocument(s settings, document reap.Document) error {
 	if s.json {
 		return document.WriteJSON(s.stdout)
 	}

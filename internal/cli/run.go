@@ -51,8 +51,7 @@ func Run(root *cobra.Command, arguments []string, stderr io.Writer) int {
 		return ExitOK
 	}
 	fmt.Fprintf(stderr, "%s: %v\n", root.Name(), err)
-	var status *StatusError
-	if errors.As(err, &status) {
+	if status, ok := errors.AsType[*StatusError](err); ok {
 		return status.Status
 	}
 	return ExitFailed

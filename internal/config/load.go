@@ -87,8 +87,7 @@ func expectOneDocument(content []byte) error {
 
 // Faults takes the error of Load or Parse apart: one error a fault.
 func Faults(err error) []error {
-	var aggregate utilerrors.Aggregate
-	if errors.As(err, &aggregate) {
+	if aggregate, ok := errors.AsType[utilerrors.Aggregate](err); ok {
 		return aggregate.Errors()
 	}
 	return []error{err}

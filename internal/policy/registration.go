@@ -11,8 +11,9 @@ import (
 )
 
 const (
-	// MutatePath and ValidatePath are where the webhook server answers reviews.
-	MutatePath   = "/mutate"
+	// MutatePath is where the webhook server answers mutating reviews.
+	MutatePath = "/mutate"
+	// ValidatePath is where the webhook server answers validating reviews.
 	ValidatePath = "/validate"
 
 	// configurationName names both webhook configurations.

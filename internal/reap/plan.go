@@ -48,11 +48,11 @@ type Hold struct {
 type HoldCause string
 
 const (
-	// Aborted: something that the direction depends on could not be read whole.
+	// Aborted means that something that the direction depends on could not be read whole.
 	Aborted HoldCause = "Aborted"
-	// Fenced: the database is not this environment's.
+	// Fenced means that the database is not this environment's.
 	Fenced HoldCause = "Fenced"
-	// Braked: more turned up than can be true, or the clocks disagree.
+	// Braked means that more turned up than can be true, or the clocks disagree.
 	Braked HoldCause = "Braked"
 )
 

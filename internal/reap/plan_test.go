@@ -67,8 +67,8 @@ func row(id string, changes ...func(*Session)) Session {
 func ended(s *Session) {
 	s.StartedAt, s.ExpiresAt, s.PastEnd = new(minutes(-61)), new(minutes(-1)), true
 }
+func unnamed(s *Session)                      { s.VMName = "" }
 func status(word string) func(*Session)       { return func(s *Session) { s.Status = word } }
-func named(vmName string) func(*Session)      { return func(s *Session) { s.VMName = vmName } }
 func started(at *time.Time) func(*Session)    { return func(s *Session) { s.StartedAt = at } }
 func runtimeOf(runtime string) func(*Session) { return func(s *Session) { s.Runtime = runtime } }
 
@@ -110,7 +110,7 @@ func TestMakePlan(t *testing.T) {
 		},
 		"expired and its machine is gone already":    {world(nil, row("a", ended)), []string{"expired a"}},
 		"expired while starting":                     {world(nil, row("a", ended, status("starting"))), []string{"expired a"}},
-		"an expired Pod session":                     {world([]Object{machine("a", of(Pod))}, row("a", ended, runtimeOf("pod"), named(""))), []string{"expired a: Pod/lab-a"}},
+		"an expired Pod session":                     {world([]Object{machine("a", of(Pod))}, row("a", ended, runtimeOf("pod"), unnamed)), []string{"expired a: Pod/lab-a"}},
 		"expired, from before the labels":            {world([]Object{machine("a", unlabelled)}, row("a", ended)), []string{"expired a: VirtualMachine/lab-a"}},
 		"expired, labelled with the session alone":   {world([]Object{machine("a", in(""))}, row("a", ended)), []string{"expired a: VirtualMachine/lab-a"}},
 		"expired, its name taken by another session": {world([]Object{machine("b", func(o *Object) { o.Name = "lab-a" })}, row("a", ended), row("b")), []string{"expired a"}},
@@ -136,14 +136,14 @@ func TestMakePlan(t *testing.T) {
 		"an instance whose machine is gone":     {world([]Object{machine("a", of(VirtualMachineInstance), ownedBy("uid-gone"))}), []string{"orphan a: VirtualMachineInstance/lab-a"}},
 		"an orphan that is terminating":         {world([]Object{machine("a", deleting(minutes(-1)))}), nil},
 		"an orphan that is stuck terminating":   {world([]Object{machine("a", deleting(minutes(-120)))}), []string{"notice VirtualMachine/lab-a"}},
-		"a session that is starting protects":   {world([]Object{machine("a", of(Secret))}, row("a", status("starting"), named(""))), nil},
+		"a session that is starting protects":   {world([]Object{machine("a", of(Secret))}, row("a", status("starting"), unnamed)), nil},
 
 		"a ghost":                                  {world(nil, row("a")), []string{"ghost a"}},
 		"no ghost within the grace":                {world(nil, row("a", started(new(minutes(-9))))), nil},
 		"no ghost while starting":                  {world(nil, row("a", status("starting"))), nil},
 		"no ghost without a start":                 {world(nil, row("a", started(nil))), []string{"notice session a"}},
-		"no ghost without a name":                  {world(nil, row("a", named(""))), []string{"notice session a"}},
-		"no ghost for a Pod session":               {world(nil, row("a", runtimeOf("pod"), named(""))), nil},
+		"no ghost without a name":                  {world(nil, row("a", unnamed)), []string{"notice session a"}},
+		"no ghost for a Pod session":               {world(nil, row("a", runtimeOf("pod"), unnamed)), nil},
 		"no ghost while its unlabelled machine is": {world([]Object{machine("a", unlabelled)}, row("a")), nil},
 		"no ghost while terminating":               {world([]Object{machine("a", deleting(minutes(-1)))}, row("a")), nil},
 		"no ghost while another's has its name":    {world([]Object{machine("a", in("dev"))}, row("a")), nil},

@@ -6,11 +6,11 @@ import "time"
 type Result string
 
 const (
-	// Done: what was planned was done, or was found done.
+	// Done means that what was planned was done, or was found done.
 	Done Result = "Done"
-	// Kept: a last look showed that it must not be done, or not now. That is no failure.
+	// Kept means that a last look showed that it must not be done, or not now. That is no failure.
 	Kept Result = "Kept"
-	// Failed: it was not done, and is tried again by the next pass.
+	// Failed means that it was not done and is tried again by the next pass.
 	Failed Result = "Failed"
 )
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -33,7 +34,7 @@ func OpenStore(ctx context.Context, url string, database config.Database, concur
 		return nil, fmt.Errorf("reading the database URL: %w", err)
 	}
 	// One for each item at work, one for the lock that keeps a second pass away, one for reading.
-	pool.MaxConns = int32(concurrency) + 2
+	pool.MaxConns = int32(min(concurrency, math.MaxInt32-2)) + 2
 	// The server tells the parameters' types, so that an id may be a uuid or text and a status an enum; and the statement
 	// has no name, since under PgBouncer the next transaction may meet another server connection.
 	pool.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeDescribeExec
@@ -138,7 +139,8 @@ func (s *PostgresStore) Expire(ctx context.Context, id string, work func(context
 		if err != nil {
 			return fmt.Errorf("locking the row: %w", err)
 		}
-		if workErr = work(ctx); workErr != nil {
+		workErr = work(ctx)
+		if workErr != nil {
 			return workErr
 		}
 		tag, err := tx.Exec(ctx, s.queries.writeExpired, id, s.liveWords(), s.words.Expired)

@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -81,16 +82,12 @@ func signedInAs(t *testing.T, config *rest.Config) authenticationv1.UserInfo {
 // eventually waits for what controllers and other processes bring about.
 func eventually(t *testing.T, what string, condition func() error) {
 	t.Helper()
-	deadline := time.Now().Add(time.Minute)
-	for {
-		err := condition()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("a minute passed, and it is not so that %s: %v", what, err)
-		}
-		time.Sleep(20 * time.Millisecond)
+	var last error
+	if err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
+		last = condition()
+		return last == nil, nil
+	}); err != nil {
+		t.Fatalf("a minute passed, and it is not so that %s: %v", what, last)
 	}
 }
 
@@ -115,8 +112,7 @@ func TestTwoControlPlanesRunBesideEachOther(t *testing.T) {
 	stranger := shared.AdminConfig()
 	stranger.Host = neighbour.server
 	_, err := newClient(t, stranger).Discovery().ServerVersion()
-	var unknown x509.UnknownAuthorityError
-	if !errors.As(err, &unknown) {
+	if _, unknown := errors.AsType[x509.UnknownAuthorityError](err); !unknown {
 		t.Errorf("the neighbour answers %v to our client, want that it is a stranger", err)
 	}
 }
@@ -340,7 +336,7 @@ func TestAPausedServerAcceptsConnectionsAndAnswersWhenResumed(t *testing.T) {
 		t.Fatal(err)
 	}
 	address := strings.TrimPrefix(shared.AdminConfig().Host, "https://")
-	connection, err := net.Dial("tcp", address)
+	connection, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", address)
 	if err != nil {
 		t.Errorf("a paused server refuses connections: %v", err)
 	} else if err := connection.Close(); err != nil {
@@ -394,7 +390,7 @@ func TestNothingOutlivesAKilledOwner(t *testing.T) {
 		return errors.Join(errors.New("it is there"), err)
 	})
 	eventually(t, "its API server is gone", func() error {
-		connection, err := net.Dial("tcp", strings.TrimPrefix(neighbour.server, "https://"))
+		connection, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", strings.TrimPrefix(neighbour.server, "https://"))
 		if err != nil {
 			return nil
 		}

@@ -49,14 +49,13 @@ func (c *ControlPlane) installDefinitions(ctx context.Context, path string) erro
 	return awaitResources(ctx, client.Discovery(), resourcesOf(definitions))
 }
 
-func readDefinitions(path string) ([]*apiextensionsv1.CustomResourceDefinition, error) {
+func readDefinitions(path string) (definitions []*apiextensionsv1.CustomResourceDefinition, err error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	defer file.Close()
+	defer func() { err = errors.Join(err, file.Close()) }()
 	decoder := yaml.NewYAMLOrJSONDecoder(file, 4096)
-	var definitions []*apiextensionsv1.CustomResourceDefinition
 	for {
 		definition := &apiextensionsv1.CustomResourceDefinition{}
 		switch err := decoder.Decode(definition); {

@@ -156,8 +156,8 @@ func TestWhatMustNotChangeDoesNot(t *testing.T) {
 		{"dropping the environment", labels("ttlab.io/env", nil), "EnvironmentImmutable"},
 		{"altering the session", labels("ttlab.io/session", sessionID('f', 2)), "SessionImmutable"},
 		{"dropping the session", labels("ttlab.io/session", nil), "SessionImmutable"},
-		{"dropping the deadline", metadata("annotations", vmwarden.DeadlineAnnotation, nil), "DeadlineImmutable"},
-		{"moving the deadline", metadata("annotations", vmwarden.DeadlineAnnotation, "2100-01-01T00:00:00Z"), "DeadlineImmutable"},
+		{"dropping the deadline", inMetadata("annotations", vmwarden.DeadlineAnnotation, nil), "DeadlineImmutable"},
+		{"moving the deadline", inMetadata("annotations", vmwarden.DeadlineAnnotation, "2100-01-01T00:00:00Z"), "DeadlineImmutable"},
 	} {
 		body, err := json.Marshal(c.patch)
 		if err != nil {
@@ -174,8 +174,8 @@ func TestWhatMustNotChangeDoesNot(t *testing.T) {
 	}
 }
 
-func labels(key string, value any) map[string]any { return metadata("labels", key, value) }
+func labels(key string, value any) map[string]any { return inMetadata("labels", key, value) }
 
-func metadata(field, key string, value any) map[string]any {
+func inMetadata(field, key string, value any) map[string]any {
 	return map[string]any{"metadata": map[string]any{field: map[string]any{key: value}}}
 }

@@ -8,6 +8,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+
+	"k8s.io/client-go/rest"
 )
 
 // Run is one run of a binary.
@@ -33,7 +36,7 @@ func (l *Lab) ReapjobWith(ctx context.Context, environment, databaseURL, configu
 	if err := os.WriteFile(config, []byte(configuration), 0o600); err != nil {
 		return Run{}, fmt.Errorf("writing reapjob's configuration: %w", err)
 	}
-	account, err := l.ControlPlane.ServiceAccountConfig(ctx, "ttlab-"+environment, "reaper")
+	account, err := l.ReaperConfig(ctx, environment)
 	if err != nil {
 		return Run{}, err
 	}
@@ -45,6 +48,11 @@ func (l *Lab) ReapjobWith(ctx context.Context, environment, databaseURL, configu
 	return runBinary(ctx, l.reapjob, []string{"DATABASE_URL=" + databaseURL}, arguments...)
 }
 
+// ReaperConfig signs in as an environment's reaper.
+func (l *Lab) ReaperConfig(ctx context.Context, environment string) (*rest.Config, error) {
+	return l.ControlPlane.ServiceAccountConfig(ctx, "ttlab-"+environment, "reaper")
+}
+
 // Binary runs one of vmwarden's binaries, "webhook" or "reapjob", as it is.
 func (l *Lab) Binary(ctx context.Context, name string, arguments ...string) (Run, error) {
 	return runBinary(ctx, filepath.Join(filepath.Dir(l.reapjob), name), nil, arguments...)
@@ -53,7 +61,7 @@ func (l *Lab) Binary(ctx context.Context, name string, arguments ...string) (Run
 func runBinary(ctx context.Context, path string, environment []string, arguments ...string) (Run, error) {
 	var stdout, stderr bytes.Buffer
 	command := exec.CommandContext(ctx, path, arguments...)
-	command.Env = append(environment, "PATH="+os.Getenv("PATH"))
+	command.Env = slices.Concat(environment, []string{"PATH=" + os.Getenv("PATH")})
 	command.Stdout, command.Stderr = &stdout, &stderr
 	err := command.Run()
 	run := Run{Stdout: stdout.String(), Stderr: stderr.String(), Status: command.ProcessState.ExitCode()}

@@ -122,7 +122,7 @@ func (w *Webhook) startReplica(ctx context.Context, number int) (*Replica, error
 	})
 }
 
-func expectOK(ctx context.Context, url string) error {
+func expectOK(ctx context.Context, url string) (err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return err
@@ -131,7 +131,7 @@ func expectOK(ctx context.Context, url string) error {
 	if err != nil {
 		return err
 	}
-	defer response.Body.Close()
+	defer func() { err = errors.Join(err, response.Body.Close()) }()
 	if response.StatusCode != http.StatusOK {
 		return fmt.Errorf("%s answers %s", url, response.Status)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 func connect(t *testing.T, address string) *pgx.Conn {
@@ -142,7 +143,7 @@ func TestNothingOutlivesAKilledOwner(t *testing.T) {
 		_, err := os.Stat(directory)
 		return errors.Is(err, os.ErrNotExist)
 	})
-	if _, err := os.Stat(filepath.Join("/proc", pid, "exe")); err == nil {
+	if _, err := os.Stat("/proc/" + pid + "/exe"); err == nil {
 		t.Error("the server is still running")
 	}
 	if left := sharedMemory(t, pid); len(left) > 0 {
@@ -169,12 +170,10 @@ func sharedMemory(t *testing.T, pid string) []string {
 
 func eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(time.Minute)
-	for !condition() {
-		if time.Now().After(deadline) {
-			t.Fatalf("a minute passed, and it is not so that %s", what)
-		}
-		time.Sleep(10 * time.Millisecond)
+	if err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
+		return condition(), nil
+	}); err != nil {
+		t.Fatalf("a minute passed, and it is not so that %s", what)
 	}
 }
 

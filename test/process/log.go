@@ -2,6 +2,7 @@ package process
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -22,18 +23,17 @@ func openLog(path string) (logFile, error) {
 	}
 	offset, err := file.Seek(0, io.SeekEnd)
 	if err != nil {
-		file.Close()
-		return logFile{}, fmt.Errorf("finding the end of the log: %w", err)
+		return logFile{}, errors.Join(fmt.Errorf("finding the end of the log: %w", err), file.Close())
 	}
 	return logFile{file: file, path: path, offset: offset}, nil
 }
 
-func (l logFile) read() ([]byte, error) {
+func (l logFile) read() (text []byte, err error) {
 	file, err := os.Open(l.path)
 	if err != nil {
 		return nil, err
 	}
-	defer file.Close()
+	defer func() { err = errors.Join(err, file.Close()) }()
 	if _, err := file.Seek(l.offset, io.SeekStart); err != nil {
 		return nil, err
 	}

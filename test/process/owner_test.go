@@ -113,7 +113,7 @@ func TestNothingOutlivesTheOwner(t *testing.T) {
 				left, err := filepath.Glob(filepath.Join(parent, "owned-*"))
 				return err == nil && len(left) == 0
 			})
-			for _, pid := range strings.Fields(line) {
+			for pid := range strings.FieldsSeq(line) {
 				if members := groupMembers(t, pid); len(members) > 0 {
 					t.Errorf("processes of group %s are still there: %v", pid, members)
 				}

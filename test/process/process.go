@@ -56,7 +56,7 @@ func start(spec Spec) (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer log.file.Close()
+	defer func() { _ = log.file.Close() }() // The process has a copy of its own, and nothing is written to this one.
 	command := exec.Command(spec.Path, spec.Args...)
 	command.Env = spec.Env
 	command.Dir = spec.WorkingDirectory

@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 // obedient says that it is ready, writes a line for the signal TERM, and ends with status 7.
@@ -192,11 +194,9 @@ func TestCloseEndsEveryProcessWithItsDeathSignalAndRemovesTheDirectory(t *testin
 // eventually waits for what other processes bring about without telling us.
 func eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(time.Minute)
-	for !condition() {
-		if time.Now().After(deadline) {
-			t.Fatalf("a minute passed, and it is not so that %s", what)
-		}
-		time.Sleep(5 * time.Millisecond)
+	if err := wait.PollUntilContextTimeout(t.Context(), 5*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
+		return condition(), nil
+	}); err != nil {
+		t.Fatalf("a minute passed, and it is not so that %s", what)
 	}
 }

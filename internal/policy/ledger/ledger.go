@@ -33,10 +33,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/clock"
 )
 
@@ -121,7 +121,7 @@ func (l *Ledger) decideAll(ctx context.Context, claims []Claim) ([]Verdict, erro
 		if !errors.Is(err, ErrConflict) {
 			return verdicts, err
 		}
-		pause := time.NewTimer(conflictPause/2 + rand.N(conflictPause))
+		pause := time.NewTimer(wait.Jitter(conflictPause/2, 2))
 		select {
 		case <-pause.C:
 		case <-ctx.Done():

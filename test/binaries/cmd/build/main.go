@@ -12,14 +12,21 @@ import (
 )
 
 func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "build:", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	set, err := binaries.Locate(ctx, os.Stderr)
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "build:", err)
-		os.Exit(1)
+		return err
 	}
 	for _, path := range []string{set.Etcd, set.APIServer, set.ControllerManager, set.CustomResourceDefinitions} {
 		fmt.Println(path)
 	}
+	return nil
 }
