@@ -22,13 +22,16 @@ func stamps(contract lab.Contract, f Facts) []jsonpatch.Operation {
 	if deadline == "" {
 		deadline = lab.FormatDeadline(contract.Lifetimes.Deadline(f.Now))
 	}
+	// The template gets the requester's own environment even where the object claims another: the claim is one fault, not two.
+	environment := f.New.Metadata.Labels[contract.Labels.Environment]
 	labels := map[string]string{}
-	templateLabels := map[string]string{}
 	if f.Requester.ActsForEnvironment() {
-		labels[contract.Labels.Environment] = f.Requester.Environment
+		environment = f.Requester.Environment
+		labels[contract.Labels.Environment] = environment
 	}
+	templateLabels := map[string]string{}
 	for key, value := range map[string]string{
-		contract.Labels.Environment: valueOr(f.New.Metadata.Labels, contract.Labels.Environment, labels[contract.Labels.Environment]),
+		contract.Labels.Environment: environment,
 		contract.Labels.Session:     f.New.Metadata.Labels[contract.Labels.Session],
 		contract.Labels.Lab:         f.New.Metadata.Labels[contract.Labels.Lab],
 	} {
@@ -55,13 +58,6 @@ func stamps(contract lab.Contract, f Facts) []jsonpatch.Operation {
 	return append(patch, addMissing("/spec/template/metadata/annotations", templateOf(f.New).Annotations, map[string]string{
 		lab.DeadlineAnnotation: deadline,
 	})...)
-}
-
-func valueOr(labels map[string]string, key, otherwise string) string {
-	if value, present := labels[key]; present {
-		return value
-	}
-	return otherwise
 }
 
 // addMissing adds to the map at path what it does not have, and the map itself where there is none.

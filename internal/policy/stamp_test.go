@@ -65,7 +65,7 @@ func TestMutatorStampsWhatIsMissingAndNothingElse(t *testing.T) {
 		"null annotations":           {vm("prod", set(nil, "metadata", "annotations")), stamped("prod", notDated, createdBy(prodBackend))},
 		"other annotations":          {vm("prod", annotation("a/b~c", "x")), stamped("prod", notDated, createdBy(prodBackend), annotation("a/b~c", "x"))},
 		"a forged creator":           {vm("prod", createdBy("somebody else")), stamped("prod", notDated, createdBy(prodBackend))},
-		"a wrong label is left":      {vm("dev"), stamped("dev", notDated, createdBy(prodBackend))},
+		"a wrong label is left":      {vm("dev"), stamped("prod", notDated, createdBy(prodBackend), label("ttlab.io/env", "dev"))},
 		"a field that looks like it": {vm("prod", set("x", "metadata", "Labels")), stamped("prod", notDated, createdBy(prodBackend), set("x", "metadata", "Labels"))},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -80,10 +80,23 @@ func (d Document) sum() string {
 	if d.ExitStatus == nil {
 		return fmt.Sprintf("environment %s: %d planned, %d directions held back, %d notices", d.Environment, len(d.Items), len(d.Holds), len(d.Notices))
 	}
+	return fmt.Sprintf("environment %s: %s, %s, %s; %d directions held back; exit status %d", d.Environment,
+		d.tally("done", func(c DocumentCount) int { return c.Done }), d.tally("kept", func(c DocumentCount) int { return c.Kept }),
+		d.tally("failed", func(c DocumentCount) int { return c.Failed }), len(d.Holds), *d.ExitStatus)
+}
+
+// tally is a result's count with, where there is one, its parts by direction: "4 done (3 expired, 1 ghost)".
+func (d Document) tally(result string, of func(DocumentCount) int) string {
+	total := 0
 	var parts []string
 	for _, direction := range Directions() {
-		count := d.Summary[direction]
-		parts = append(parts, fmt.Sprintf("%s %d done %d kept %d failed", direction, count.Done, count.Kept, count.Failed))
+		if n := of(d.Summary[direction]); n > 0 {
+			total += n
+			parts = append(parts, fmt.Sprintf("%d %s", n, direction))
+		}
 	}
-	return fmt.Sprintf("environment %s: %s; %d directions held back; exit status %d", d.Environment, strings.Join(parts, ", "), len(d.Holds), *d.ExitStatus)
+	if total == 0 {
+		return "0 " + result
+	}
+	return fmt.Sprintf("%d %s (%s)", total, result, strings.Join(parts, ", "))
 }

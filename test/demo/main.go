@@ -1,0 +1,48 @@
+// Command demo tells vmwarden's whole story on a real control plane and a real PostgreSQL, step by step, with what Kubernetes
+// answered. It ends with a table of what was shown, and with a non-zero status if any step did not come out as told.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/ttlab/vmwarden/test/lab"
+)
+
+// replicas of the webhook stand behind one address.
+const replicas = 3
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	err := run(ctx)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "demo:", err)
+		stop()
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context) (err error) {
+	began := time.Now()
+	fmt.Println("Bringing up etcd, kube-apiserver, kube-controller-manager, KubeVirt's resources, PostgreSQL and three replicas of the webhook.")
+	l, err := lab.Start(ctx, os.Stdout, replicas)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, l.Stop()) }()
+	fmt.Printf("Ready after %s. Two backends, ttlab-prod/backend and ttlab-dev/backend, share the namespace %s.\n", time.Since(began).Round(time.Second), lab.VMNamespace)
+
+	s := &story{lab: l, out: os.Stdout}
+	for _, chapter := range []func(context.Context, *story) error{admission, places, reaping} {
+		if err := chapter(ctx, s); err != nil {
+			return err
+		}
+	}
+	return s.end(time.Since(began))
+}

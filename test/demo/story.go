@@ -1,0 +1,100 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/ttlab/vmwarden/test/lab"
+)
+
+// story tells steps and remembers how each came out.
+type story struct {
+	lab   *lab.Lab
+	out   io.Writer
+	steps []step
+}
+
+type step struct {
+	title string
+	as    string
+}
+
+// chapter begins a part of the story.
+func (s *story) chapter(title string) {
+	fmt.Fprintf(s.out, "\n=== %s ===\n", title)
+}
+
+// tell tells what is about to be done.
+func (s *story) tell(format string, arguments ...any) {
+	fmt.Fprintf(s.out, "\n%d. %s\n", len(s.steps)+1, fmt.Sprintf(format, arguments...))
+}
+
+// answer shows what Kubernetes, a program or the database answered, indented below the step.
+func (s *story) answer(format string, arguments ...any) {
+	for line := range strings.Lines(fmt.Sprintf(format, arguments...)) {
+		fmt.Fprintf(s.out, "   | %s\n", strings.TrimRight(line, "\n"))
+	}
+}
+
+// shown ends a step: what it was to show, and whether it did.
+func (s *story) shown(title string, asTold bool) {
+	outcome := "as told"
+	if !asTold {
+		outcome = "NOT AS TOLD"
+	}
+	s.steps = append(s.steps, step{title: title, as: outcome})
+	fmt.Fprintf(s.out, "   => %s: %s\n", title, outcome)
+}
+
+// end prints the table. Its error says how many steps did not come out as told.
+func (s *story) end(took time.Duration) error {
+	fmt.Fprintf(s.out, "\n=== What was shown ===\n\n")
+	columns := tabwriter.NewWriter(s.out, 0, 0, 3, ' ', 0)
+	failed := 0
+	for i, step := range s.steps {
+		fmt.Fprintf(columns, "%d\t%s\t%s\n", i+1, step.title, step.as)
+		if step.as != "as told" {
+			failed++
+		}
+	}
+	if err := columns.Flush(); err != nil {
+		return fmt.Errorf("printing the table: %w", err)
+	}
+	fmt.Fprintf(s.out, "\n%d of %d steps as told, in %s.\n", len(s.steps)-failed, len(s.steps), took.Round(time.Second))
+	if failed > 0 {
+		return fmt.Errorf("%d steps did not come out as told", failed)
+	}
+	return nil
+}
+
+// inWords is an answer of the API server: its code, reason and message.
+func inWords(err error) string {
+	if err == nil {
+		return "accepted"
+	}
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return err.Error()
+	}
+	return fmt.Sprintf("%d %s: %s", status.Status().Code, status.Status().Reason, status.Status().Message)
+}
+
+// deniedBy tells whether the API server's answer is a denial of vmwarden's with this code.
+func deniedBy(err error, code string) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || status.Status().Details == nil {
+		return false
+	}
+	for _, cause := range status.Status().Details.Causes {
+		if string(cause.Type) == code {
+			return true
+		}
+	}
+	return false
+}
