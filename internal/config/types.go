@@ -147,7 +147,7 @@ type Reaping struct {
 	// StartupGrace is how long after its start a running session may be without a virtual machine before it counts as a ghost.
 	StartupGrace metav1.Duration `json:"startupGrace"`
 	// Concurrency is how many items are worked on at once.
-	Concurrency int `json:"concurrency"`
+	Concurrency int32 `json:"concurrency"`
 	// ItemTimeout bounds the work on one row or one object.
 	ItemTimeout metav1.Duration `json:"itemTimeout"`
 	// PassTimeout bounds a whole pass.

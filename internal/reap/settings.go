@@ -36,7 +36,7 @@ func NewSettings(c *config.WardenConfig, environment string, released []BrakeNam
 		StartupGrace:     c.Reaping.StartupGrace.Duration,
 		ItemTimeout:      c.Reaping.ItemTimeout.Duration,
 		PassTimeout:      c.Reaping.PassTimeout.Duration,
-		Concurrency:      c.Reaping.Concurrency,
+		Concurrency:      int(c.Reaping.Concurrency),
 		Brakes:           c.Brakes,
 		Released:         released,
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -28,13 +27,13 @@ type PostgresStore struct {
 
 // OpenStore prepares the store; it connects when it is first used. The URL is a PostgreSQL URL or key/value string; what it
 // leaves open comes from the standard PG* variables. Its errors never show the password.
-func OpenStore(ctx context.Context, url string, database config.Database, concurrency int) (*PostgresStore, error) {
+func OpenStore(ctx context.Context, url string, database config.Database, concurrency int32) (*PostgresStore, error) {
 	pool, err := pgxpool.ParseConfig(url)
 	if err != nil {
 		return nil, fmt.Errorf("reading the database URL: %w", err)
 	}
 	// One for each item at work, one for the lock that keeps a second pass away, one for reading.
-	pool.MaxConns = int32(min(concurrency, math.MaxInt32-2)) + 2
+	pool.MaxConns = concurrency + 2
 	// The server tells the parameters' types, so that an id may be a uuid or text and a status an enum; and the statement
 	// has no name, since under PgBouncer the next transaction may meet another server connection.
 	pool.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeDescribeExec
