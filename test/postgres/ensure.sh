@@ -3,6 +3,9 @@
 # we may; else says what to install.
 set -eu
 
+# shellcheck source=hack/debian.sh
+. "$(dirname "$0")/../../hack/debian.sh"
+
 oldest=15
 
 new_enough() { # new_enough DIRECTORY
@@ -27,14 +30,6 @@ found() {
   return 1
 }
 
-as_root() {
-  if [ "$(id -u)" -eq 0 ]; then
-    "$@"
-  else
-    sudo -n "$@"
-  fi
-}
-
 give_up() {
   echo "ensure.sh: PostgreSQL $oldest or newer is needed: $1" >&2
   exit 1
@@ -44,16 +39,13 @@ if found; then
   exit 0
 fi
 [ -z "${POSTGRES_BIN:-}" ] || give_up "\$POSTGRES_BIN ($POSTGRES_BIN) does not hold it"
-command -v apt-get >/dev/null || give_up "install the package with its server (initdb and postgres), or set POSTGRES_BIN to their directory"
-as_root true 2>/dev/null || give_up "as root, run: apt-get install postgresql"
+remedy=$(installable postgresql) || give_up "$remedy (the server: initdb and postgres), or set POSTGRES_BIN to their directory"
 
-echo "ensure.sh: installing the package postgresql" >&2
 # The package would start a server on port 5432 for itself, which the tests do not use.
 if [ ! -e /etc/postgresql-common/createcluster.conf ]; then
   as_root mkdir -p /etc/postgresql-common
   echo 'create_main_cluster = false' | as_root tee /etc/postgresql-common/createcluster.conf >/dev/null
 fi
-as_root apt-get update -q >&2
-as_root env DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends postgresql >&2
+install_package postgresql
 
-found || give_up "the package postgresql of this system is older; use one of https://apt.postgresql.org"
+found || give_up "the package postgresql of this system is older; use one that the PostgreSQL project publishes"

@@ -1,3 +1,4 @@
+# shellcheck shell=sh
 # Ends the processes of a group and removes its directory once standard input closes: that is, once the group is closed or
 # its owner is gone, whatever ended it. Reads "+ PID SIGNAL" for a process group to end with SIGNAL, "- PID" for one that is over.
 trap '' HUP INT TERM # a signal meant for the owner must not end its watchdog first
