@@ -1,0 +1,130 @@
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.ONESHELL:
+MAKEFLAGS += --no-builtin-rules --no-print-directory
+# Steps are in the order in which they help most; each uses all cores by itself.
+.NOTPARALLEL:
+
+# What the caller's environment says must not make another build of this one: no vendoring, no workspace around the checkout, no
+# failure where git does not trust the checkout's owner. `make GOFLAGS=…` still does what it says.
+export GOFLAGS := -mod=readonly -buildvcs=false
+export GOWORK := off
+
+# The commit goes into the binaries wherever git can name it.
+stamp := $(shell git rev-parse HEAD >/dev/null 2>&1 && echo true || echo false)
+
+# Each tool is built from its module at the version in its own go.mod, so that no two tools argue over a dependency. The Go
+# command keeps the result in its build cache.
+tool = go tool -modfile=hack/tools/$(1)/go.mod $(1)
+
+scripts = .ci/run $$(find . -name '*.sh' -not -path './bin/*')
+checks := verify-format vet verify-modules verify-scripts verify-secrets verify-licenses verify-generated lint
+
+.PHONY: help
+help: ## List the targets
+	@sed -n 's/^\([a-z][a-z0-9-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | while IFS=$$'\t' read -r target what; do \
+		printf '  make %-18s %s\n' "$$target" "$$what"; \
+	done
+
+##### Build
+
+.PHONY: build
+build: ## Build bin/webhook and bin/reapjob
+	CGO_ENABLED=0 go build -trimpath -buildvcs=$(stamp) -o bin/ ./cmd/webhook ./cmd/reapjob
+
+.PHONY: generate
+generate: ## Generate anew what is generated from the source
+	go generate ./...
+
+.PHONY: fmt
+fmt: ## Format the source
+	gofmt -w .
+	$(call tool,golangci-lint) fmt
+
+.PHONY: clean
+clean: ## Remove what was built in this directory; caches stay
+	rm -rf bin
+
+##### Test
+
+.PHONY: test
+test: test-unit test-e2e ## Run all tests, with all the set-up that they need
+
+.PHONY: test-unit
+test-unit: ## Run the tests that need no set-up, with the race detector
+	@echo '== tests that need no set-up'
+	packages=$$(hack/test-packages.sh unit)
+	CGO_ENABLED=1 go test -race -timeout 10m $$packages
+
+# One package after the other: each has the cores to itself, and go test prints what each test says at once.
+.PHONY: test-e2e
+test-e2e: setup ## Run the tests that need a real control plane and PostgreSQL, with their set-up
+	@echo '== tests on a real control plane and PostgreSQL'
+	packages=$$(hack/test-packages.sh stack)
+	go test -c -o /dev/null $$packages
+	go test -v -count=1 -p 1 -timeout 30m $$packages
+
+.PHONY: demo
+demo: setup ## Show what vmwarden does, on a real control plane and PostgreSQL
+	go run ./test/demo
+
+.PHONY: setup
+setup: ## Get PostgreSQL, and build Kubernetes and KubeVirt's definitions once (about 15 minutes)
+	@echo '== set-up for tests: PostgreSQL; etcd, Kubernetes and KubeVirt from their Go modules'
+	test/postgres/ensure.sh
+	go run ./test/binaries/cmd/build >/dev/null
+
+##### Verify
+
+.PHONY: verify
+verify: ## Check format, code, modules, scripts, licences, secrets and generated files; name all faults
+	@$(MAKE) --keep-going $(checks)
+
+.PHONY: lint
+lint: ## Run the linters
+	@echo '== lint (the first time golangci-lint is built: about 4 minutes on 2 cores)'
+	$(call tool,golangci-lint) run
+
+.PHONY: vet
+vet: ## Run go vet
+	@echo '== vet'
+	go vet ./...
+
+# With the nested modules, which lint does not see.
+.PHONY: verify-format
+verify-format:
+	@echo '== format'
+	unformatted=$$(gofmt -l .)
+	if [ -n "$$unformatted" ]; then printf 'not formatted; run: make fmt\n%s\n' "$$unformatted" >&2; exit 1; fi
+
+# The modules below test/binaries are left out: they are what upstream's own builds resolve to, and `go build -mod=readonly` checks
+# that they are complete.
+.PHONY: verify-modules
+verify-modules:
+	@echo '== go.mod and go.sum'
+	status=0
+	for module in . hack/tools/*/; do go -C "$$module" mod tidy -diff || status=1; done
+	exit $$status
+
+.PHONY: verify-scripts
+verify-scripts:
+	@echo '== scripts'
+	hack/ensure-shellcheck.sh
+	shellcheck --external-sources $(scripts)
+
+.PHONY: verify-secrets
+verify-secrets:
+	@echo '== secrets'
+	if [ $(stamp) = true ]; then mode=git; else mode=dir; fi
+	$(call tool,gitleaks) $$mode --no-banner --no-color --redact --verbose .
+
+.PHONY: verify-licenses
+verify-licenses:
+	@echo '== licences of what the binaries carry'
+	hack/verify-licenses.sh $(call tool,go-licenses)
+
+.PHONY: verify-generated
+verify-generated:
+	@echo '== generated files'
+	hack/verify-generated.sh
