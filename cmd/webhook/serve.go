@@ -48,7 +48,11 @@ func serve(ctx context.Context, s settings) error {
 	if err != nil {
 		return fmt.Errorf("setting up the manager: %w", err)
 	}
-	places, witness, err := newLedger(s)
+	metadataClient, err := metadata.NewForConfig(s.cluster)
+	if err != nil {
+		return fmt.Errorf("making the metadata client: %w", err)
+	}
+	places, witness, err := newLedger(s, metadataClient)
 	if err != nil {
 		return err
 	}
@@ -56,7 +60,7 @@ func serve(ctx context.Context, s settings) error {
 		return fmt.Errorf("adding the watch of virtual machines: %w", err)
 	}
 	// Asking the manager for its server is what makes the manager run it.
-	register(manager.GetWebhookServer(), s, places)
+	register(manager.GetWebhookServer(), s, places, metadataClient)
 	if err := manager.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return fmt.Errorf("adding /healthz: %w", err)
 	}
@@ -86,14 +90,10 @@ func newWebhookServer(s settings) (webhook.Server, error) {
 	return webhook.NewServer(webhook.Options{Host: host, Port: number, CertDir: s.certificateDir}), nil
 }
 
-func newLedger(s settings) (*ledger.Ledger, *ledger.WatchWitness, error) {
+func newLedger(s settings, metadataClient metadata.Interface) (*ledger.Ledger, *ledger.WatchWitness, error) {
 	core, err := kubernetes.NewForConfig(s.cluster)
 	if err != nil {
 		return nil, nil, fmt.Errorf("making the client: %w", err)
-	}
-	metadataClient, err := metadata.NewForConfig(s.cluster)
-	if err != nil {
-		return nil, nil, fmt.Errorf("making the metadata client: %w", err)
 	}
 	caps := s.config.Caps
 	witness, err := ledger.NewWatchWitness(metadataClient, s.config.VMNamespace, caps.Reservation.Duration, clock.RealClock{})
@@ -110,12 +110,16 @@ func newLedger(s settings) (*ledger.Ledger, *ledger.WatchWitness, error) {
 	}, witness, nil
 }
 
-func register(server webhook.Server, s settings, places policy.Places) {
+func register(server webhook.Server, s settings, places policy.Places, metadataClient metadata.Interface) {
 	contract := s.config.Contract()
-	server.Register(policy.MutatePath, &webhook.Admission{Handler: &policy.Mutator{Contract: contract, Clock: clock.RealClock{}}})
+	surroundings := &policy.MetadataSurroundings{Client: metadataClient, Contract: contract}
+	server.Register(policy.MutatePath, &webhook.Admission{Handler: &policy.Mutator{
+		Contract: contract, Groups: surroundings, Clock: clock.RealClock{}, Log: s.log,
+	}})
 	server.Register(policy.ValidatePath, &webhook.Admission{Handler: &policy.Validator{
 		Contract:           contract,
 		Places:             places,
+		Surroundings:       surroundings,
 		AllowWhenUncertain: s.config.Caps.WhenUncertain == config.AllowWhenUncertain,
 		Clock:              clock.RealClock{},
 		Log:                s.log,

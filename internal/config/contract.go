@@ -8,7 +8,7 @@ func (c *WardenConfig) Contract() lab.Contract {
 	contract := lab.Contract{
 		VMNamespace:   c.VMNamespace,
 		PodNamespaces: c.PodNamespaces,
-		Labels:        lab.Labels{Lab: c.Labels.Lab, LabValue: c.Labels.LabValue, Session: c.Labels.Session, Environment: c.Labels.Environment},
+		Labels:        lab.Labels{Lab: c.Labels.Lab, LabValue: c.Labels.LabValue, Session: c.Labels.Session, Environment: c.Labels.Environment, Golden: c.Labels.Golden},
 		SessionIDs:    lab.SessionIDFormat(c.SessionIDFormat),
 		Lifetimes:     lab.Lifetimes{Ceiling: c.Lifetimes.Ceiling.Duration, DeadlineGrace: c.Lifetimes.DeadlineGrace.Duration},
 		Identities:    identities,

@@ -15,6 +15,7 @@ func defaults() *WardenConfig {
 			LabValue:    "true",
 			Session:     "ttlab.io/session",
 			Environment: "ttlab.io/env",
+			Golden:      "ttlab.io/golden",
 		},
 		SessionIDFormat: "UUID",
 		Caps: Caps{

@@ -48,6 +48,7 @@ type Labels struct {
 	LabValue    string `json:"labValue"`
 	Session     string `json:"session"`
 	Environment string `json:"environment"`
+	Golden      string `json:"golden"`
 }
 
 // ServiceAccount names one ServiceAccount. Both parts are matched exactly.

@@ -62,7 +62,7 @@ func validateLabels(labels Labels, path *field.Path) field.ErrorList {
 	var faults field.ErrorList
 	seen := sets.New[string]()
 	for _, key := range []struct{ name, value string }{
-		{"lab", labels.Lab}, {"session", labels.Session}, {"environment", labels.Environment},
+		{"lab", labels.Lab}, {"session", labels.Session}, {"environment", labels.Environment}, {"golden", labels.Golden},
 	} {
 		for _, problem := range validation.IsQualifiedName(key.value) {
 			faults = append(faults, field.Invalid(path.Child(key.name), key.value, problem))

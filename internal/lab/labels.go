@@ -9,6 +9,8 @@ type Labels struct {
 	Session string
 	// Environment carries the name of the environment whose backend created the object.
 	Environment string
+	// Golden marks a prepared base disk, whatever its value: owned by nobody, deleted by nobody.
+	Golden string
 }
 
 // Annotations that vmwarden itself writes. They are part of its API and not configurable.

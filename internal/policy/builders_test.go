@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap"
 	admissionv1 "k8s.io/api/admission/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	testingclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -42,7 +43,7 @@ func testContract() lab.Contract {
 	identities.Add(lab.ServiceAccount{Namespace: "kube-system", Name: "generic-garbage-collector"}, lab.TrustedController, "")
 	return lab.Contract{
 		VMNamespace:  "lab-vms",
-		Labels:       lab.Labels{Lab: "ttlab.io/lab", LabValue: "true", Session: "ttlab.io/session", Environment: "ttlab.io/env"},
+		Labels:       lab.Labels{Lab: "ttlab.io/lab", LabValue: "true", Session: "ttlab.io/session", Environment: "ttlab.io/env", Golden: "ttlab.io/golden"},
 		SessionIDs:   lab.SessionIDUUID,
 		Lifetimes:    lab.Lifetimes{Ceiling: 180 * time.Minute, DeadlineGrace: 15 * time.Minute},
 		Environments: []string{"prod", "dev"},
@@ -104,6 +105,7 @@ var (
 func review(operation admissionv1.Operation, user string, old, new object) admission.Request {
 	request := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
 		UID: "1", Operation: operation, Namespace: "lab-vms", Name: "lab-a0000000",
+		Resource: metav1.GroupVersionResource{Group: "kubevirt.io", Version: "v1", Resource: "virtualmachines"},
 		UserInfo: authenticationv1.UserInfo{Username: user},
 	}}
 	if old != nil {
@@ -145,11 +147,22 @@ func (p *places) Decide(context.Context, ledger.Claim) (ledger.Verdict, error) {
 	return p.verdict, p.err
 }
 
+// around is a cluster in which these objects exist.
+type around map[Reference]Referent
+
+func (a around) Referents(_ context.Context, _ string, wanted []Reference) (map[Reference]Referent, error) {
+	found := map[Reference]Referent{}
+	for _, reference := range wanted {
+		found[reference] = a[reference]
+	}
+	return found, nil
+}
+
 func roomy() *places { return &places{verdict: ledger.Verdict{Granted: true, Limit: 8}} }
 
 func newValidator(p *places) *Validator {
 	return &Validator{
-		Contract: testContract(), Places: p, Clock: testingclock.NewFakePassiveClock(noon),
+		Contract: testContract(), Places: p, Surroundings: around{}, Clock: testingclock.NewFakePassiveClock(noon),
 		Log: zap.NewNop(), Metrics: NewMetrics(prometheus.NewRegistry()),
 	}
 }

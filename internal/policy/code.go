@@ -18,6 +18,23 @@ const (
 	// deadline.go
 	DeadlineTooLate   Code = "DeadlineTooLate"
 	DeadlineImmutable Code = "DeadlineImmutable"
+	// owner.go
+	OwnerMissing Code = "OwnerMissing"
+	OwnerForeign Code = "OwnerForeign"
+	// cloudinit.go
+	CloudInitInline  Code = "CloudInitInline"
+	CloudInitForeign Code = "CloudInitForeign"
+	// volume.go
+	VolumeForeign Code = "VolumeForeign"
+	// golden.go
+	GoldenWritable  Code = "GoldenWritable"
+	GoldenProtected Code = "GoldenProtected"
+	// orphan.go
+	OrphaningDelete Code = "OrphaningDelete"
+	// instance.go
+	InstanceDirect Code = "InstanceDirect"
+	// launcher.go
+	DeadlinePassed Code = "DeadlinePassed"
 	// cap.go
 	CapVMs      Code = "CapVMs"
 	CapReserved Code = "CapReserved"
@@ -25,4 +42,6 @@ const (
 	CapUnknown Code = "CapUnknown"
 	// review.go. ObjectUnreadable: the object could not be read, so no rule could judge it.
 	ObjectUnreadable Code = "ObjectUnreadable"
+	// validator.go. Undecided: what a rule depends on could not be read from the API server.
+	Undecided Code = "Undecided"
 )

@@ -46,11 +46,7 @@ func deadlineTooLate(contract lab.Contract, f Facts) []Violation {
 		}
 		violations = append(violations, violation)
 	}
-	var oldAnnotations map[string]string
-	if f.Old != nil {
-		oldAnnotations = f.Old.Metadata.Annotations
-	}
-	check(annotationsPath, oldAnnotations, f.New.Metadata.Annotations)
+	check(annotationsPath, f.oldMetadata().Annotations, f.New.Metadata.Annotations)
 	check(templateAnnotationsPath, templateOf(f.Old).Annotations, templateOf(f.New).Annotations)
 	return violations
 }

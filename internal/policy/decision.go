@@ -46,11 +46,12 @@ func warnings(contract lab.Contract, f Facts) []string {
 	if f.Requester.Kind == lab.TrustedController || !concernsLab(contract, f) {
 		return nil
 	}
+	what := string(f.Kind) + " " + f.Name
 	key := contract.Labels.Environment
 	if environment := f.Subject().Metadata.Labels[key]; environment == "" {
-		return []string{"virtual machine " + f.Name + " has no label " + key + ": no environment's reaper takes it for its own"}
+		return []string{what + " has no label " + key + ": no environment's reaper takes it for its own"}
 	} else if !contract.HasEnvironment(environment) {
-		return []string{"label " + key + " of virtual machine " + f.Name + " is \"" + environment + "\", an environment that vmwarden's configuration does not have"}
+		return []string{"label " + key + " of " + what + " is \"" + environment + "\", an environment that vmwarden's configuration does not have"}
 	}
 	return nil
 }

@@ -21,6 +21,7 @@ const (
 
 // Facts is all that the rules look at, gathered once for a request.
 type Facts struct {
+	Kind      Kind
 	Operation Operation
 	Requester lab.Requester
 	Namespace string
@@ -29,20 +30,28 @@ type Facts struct {
 	// UID is empty at mutation of a CREATE: kube-apiserver gives it out only after all mutating webhooks.
 	UID    types.UID
 	DryRun bool
+	// Orphaning is true for a DELETE that would leave what the object owns running without it.
+	Orphaning bool
 	// New is the object as it would be stored; nil for a DELETE.
 	New *Object
 	// Old is the object as it is stored; nil for a CREATE.
 	Old *Object
-	Now time.Time
+	// Referents are what the object newly refers to, as the API server has it now. One that is not in here was not looked up.
+	Referents map[Reference]Referent
+	Now       time.Time
 }
 
-// Object is what the rules need of a virtual machine.
+// Object is what the rules need of an object. What a kind does not have is empty.
 type Object struct {
 	Metadata Metadata
 	// HasTemplate tells whether there is a spec.template at all.
 	HasTemplate bool
 	// Template is spec.template.metadata, which goes to the instances that the virtual machine starts; nil where it is missing.
 	Template *Metadata
+	// References are what a virtual machine refers to by name.
+	References lab.References
+	// ActiveDeadlineSeconds is how long a Pod may run; nil for as long as it likes.
+	ActiveDeadlineSeconds *int64
 }
 
 // Metadata is what the rules need of an object's metadata. A nil map is one that the object does not have.
@@ -51,8 +60,24 @@ type Metadata struct {
 	UID               types.UID
 	Labels            map[string]string
 	Annotations       map[string]string
+	Finalizers        []string
+	OwnerReferences   []metav1.OwnerReference
 	CreationTimestamp metav1.Time
 	DeletionTimestamp *metav1.Time
+}
+
+// Reference names another object of the same namespace.
+type Reference struct {
+	Kind Kind
+	Name string
+}
+
+// Referent is what is found under a Reference.
+type Referent struct {
+	Exists bool
+	UID    types.UID
+	// Labels are the object's.
+	Labels map[string]string
 }
 
 // Subject is the object that the request is about: as it would be stored, or, for a DELETE, as it is stored.
@@ -68,17 +93,27 @@ func (f Facts) Terminating() bool {
 	return f.Old != nil && f.Old.Metadata.DeletionTimestamp != nil
 }
 
-// concernsLab tells whether the request is about a lab VM. In the VM namespace that is every virtual machine of somebody who
-// is bound by the rules: with labels to decide it, a tenant would escape by leaving them out.
+// concernsLab tells whether the request is about a lab object. In the VM namespace that is every virtual machine of somebody
+// who is bound by the rules, and everything that a backend or a reaper touches: with labels alone to decide it, a tenant would
+// escape by leaving them out.
 func concernsLab(contract lab.Contract, f Facts) bool {
-	switch f.Requester.Kind {
-	case lab.Admin, lab.TrustedController:
-		return marked(contract.Labels, f.New) || marked(contract.Labels, f.Old)
-	default:
+	if marked(contract.Labels, f.New) || marked(contract.Labels, f.Old) {
 		return true
 	}
+	if f.Requester.Kind == lab.Unknown {
+		return f.Kind == VirtualMachine
+	}
+	return f.Requester.ActsForEnvironment()
 }
 
 func marked(labels lab.Labels, object *Object) bool {
 	return object != nil && labels.Marks(object.Metadata.Labels)
+}
+
+// oldMetadata is the metadata as it is stored, empty for a CREATE.
+func (f Facts) oldMetadata() Metadata {
+	if f.Old == nil {
+		return Metadata{}
+	}
+	return f.Old.Metadata
 }

@@ -1,9 +1,6 @@
 package policy
 
 import (
-	"fmt"
-	"strings"
-
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -11,9 +8,8 @@ import (
 )
 
 const (
-	// MutatePath is where the webhook server answers mutating reviews.
-	MutatePath = "/mutate"
-	// ValidatePath is where the webhook server answers validating reviews.
+	// MutatePath and ValidatePath are where the webhook server answers reviews.
+	MutatePath   = "/mutate"
 	ValidatePath = "/validate"
 
 	// configurationName names both webhook configurations.
@@ -29,15 +25,21 @@ const (
 // Endpoint makes the client configuration by which the API server reaches one of the paths.
 type Endpoint func(path string) admissionregistrationv1.WebhookClientConfig
 
-// MutatingConfiguration registers the Mutator: creations of virtual machines in the VM namespace, nothing else.
+// MutatingConfiguration registers the Mutator, in one entry: every entry costs every request that it matches.
 func MutatingConfiguration(contract lab.Contract, endpoint Endpoint) *admissionregistrationv1.MutatingWebhookConfiguration {
+	create := []admissionregistrationv1.OperationType{admissionregistrationv1.Create}
 	return &admissionregistrationv1.MutatingWebhookConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Name: configurationName},
 		Webhooks: []admissionregistrationv1.MutatingWebhook{{
-			Name:                    mutateName,
-			ClientConfig:            endpoint(MutatePath),
-			Rules:                   virtualMachineRules(admissionregistrationv1.Create),
-			NamespaceSelector:       only(contract.VMNamespace),
+			Name:         mutateName,
+			ClientConfig: endpoint(MutatePath),
+			Rules: []admissionregistrationv1.RuleWithOperations{
+				kubevirtRule(create, "virtualmachines"),
+				coreRule(create, "secrets", "services", "pods"),
+				networkRule(create),
+			},
+			NamespaceSelector:       guarded(contract),
+			MatchConditions:         mutateConditions(contract),
 			FailurePolicy:           new(admissionregistrationv1.Fail),
 			MatchPolicy:             new(admissionregistrationv1.Equivalent),
 			SideEffects:             new(admissionregistrationv1.SideEffectClassNone),
@@ -48,22 +50,27 @@ func MutatingConfiguration(contract lab.Contract, endpoint Endpoint) *admissionr
 	}
 }
 
-// ValidatingConfiguration registers the Validator. Its match conditions leave out what must go on while every replica of ours
-// is down: the API server evaluates them itself.
+// ValidatingConfiguration registers the Validator, in one entry. Its match conditions leave out what must go on while every
+// replica of ours is down: the API server evaluates them itself.
 func ValidatingConfiguration(contract lab.Contract, endpoint Endpoint) *admissionregistrationv1.ValidatingWebhookConfiguration {
+	create := []admissionregistrationv1.OperationType{admissionregistrationv1.Create}
+	all := append(create, admissionregistrationv1.Update, admissionregistrationv1.Delete)
 	return &admissionregistrationv1.ValidatingWebhookConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Name: configurationName},
 		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
-			Name:              validateName,
-			ClientConfig:      endpoint(ValidatePath),
-			Rules:             virtualMachineRules(admissionregistrationv1.Create, admissionregistrationv1.Update, admissionregistrationv1.Delete),
-			NamespaceSelector: only(contract.VMNamespace),
-			MatchConditions: []admissionregistrationv1.MatchCondition{
-				{Name: "not-by-a-trusted-controller", Expression: notByTrustedController(contract)},
-				{Name: "not-a-delete-in-the-own-environment", Expression: notOwnDelete(contract)},
+			Name:         validateName,
+			ClientConfig: endpoint(ValidatePath),
+			Rules: []admissionregistrationv1.RuleWithOperations{
+				kubevirtRule(all, "virtualmachines", "virtualmachineinstances"),
+				kubevirtRule(create, "virtualmachineinstancereplicasets"),
+				poolRule(create),
+				coreRule(all, "secrets", "services", "pods", "persistentvolumeclaims"),
+				networkRule(all),
 			},
-			FailurePolicy: new(admissionregistrationv1.Fail),
-			MatchPolicy:   new(admissionregistrationv1.Equivalent),
+			NamespaceSelector: guarded(contract),
+			MatchConditions:   validateConditions(contract),
+			FailurePolicy:     new(admissionregistrationv1.Fail),
+			MatchPolicy:       new(admissionregistrationv1.Equivalent),
 			// A granted place is written to the ledger; a dry run only counts.
 			SideEffects:             new(admissionregistrationv1.SideEffectClassNoneOnDryRun),
 			TimeoutSeconds:          new(int32(timeoutSeconds)),
@@ -72,50 +79,40 @@ func ValidatingConfiguration(contract lab.Contract, endpoint Endpoint) *admissio
 	}
 }
 
-// virtualMachineRules match every version of the API, and no subresource: status and scale are KubeVirt's.
-func virtualMachineRules(operations ...admissionregistrationv1.OperationType) []admissionregistrationv1.RuleWithOperations {
-	return []admissionregistrationv1.RuleWithOperations{{
+// kubevirtRule, like the others, matches every version of the API, and no subresource: status and scale are KubeVirt's.
+func kubevirtRule(operations []admissionregistrationv1.OperationType, resources ...string) admissionregistrationv1.RuleWithOperations {
+	return ruleFor("kubevirt.io", operations, resources)
+}
+
+func poolRule(operations []admissionregistrationv1.OperationType) admissionregistrationv1.RuleWithOperations {
+	return ruleFor("pool.kubevirt.io", operations, []string{"virtualmachinepools"})
+}
+
+func coreRule(operations []admissionregistrationv1.OperationType, resources ...string) admissionregistrationv1.RuleWithOperations {
+	return ruleFor("", operations, resources)
+}
+
+func networkRule(operations []admissionregistrationv1.OperationType) admissionregistrationv1.RuleWithOperations {
+	return ruleFor("networking.k8s.io", operations, []string{"networkpolicies"})
+}
+
+func ruleFor(group string, operations []admissionregistrationv1.OperationType, resources []string) admissionregistrationv1.RuleWithOperations {
+	return admissionregistrationv1.RuleWithOperations{
 		Operations: operations,
 		Rule: admissionregistrationv1.Rule{
-			APIGroups:   []string{"kubevirt.io"},
+			APIGroups:   []string{group},
 			APIVersions: []string{"*"},
-			Resources:   []string{"virtualmachines"},
+			Resources:   resources,
 			Scope:       new(admissionregistrationv1.NamespacedScope),
 		},
-	}}
-}
-
-func only(namespace string) *metav1.LabelSelector {
-	return &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": namespace}}
-}
-
-// notByTrustedController leaves controllers out, but for what they create: the cap binds everybody.
-func notByTrustedController(contract lab.Contract) string {
-	users := contract.Identities.Usernames(lab.TrustedController, "")
-	for i := range users {
-		users[i] = quote(users[i])
 	}
-	return fmt.Sprintf("request.operation == 'CREATE' || !(request.userInfo.username in [%s])", strings.Join(users, ", "))
 }
 
-// notOwnDelete leaves out the deletes of backends and reapers in their own environment. Every look at a label is guarded: an
-// error in a match condition refuses the request under failurePolicy Fail.
-func notOwnDelete(contract lab.Contract) string {
-	var entries []string
-	for _, environment := range contract.Environments {
-		for _, kind := range []lab.RequesterKind{lab.Backend, lab.Reaper} {
-			for _, user := range contract.Identities.Usernames(kind, environment) {
-				entries = append(entries, quote(user)+": "+quote(environment))
-			}
-		}
-	}
-	key := quote(contract.Labels.Environment)
-	environments := "{" + strings.Join(entries, ", ") + "}"
-	return fmt.Sprintf("request.operation != 'DELETE' || !(request.userInfo.username in %[1]s) || "+
-		"!has(oldObject.metadata.labels) || !(%[2]s in oldObject.metadata.labels) || "+
-		"oldObject.metadata.labels[%[2]s] != %[1]s[request.userInfo.username]", environments, key)
+// guarded selects the namespaces of the lab by the label that kube-apiserver itself puts on each.
+func guarded(contract lab.Contract) *metav1.LabelSelector {
+	return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{
+		Key:      "kubernetes.io/metadata.name",
+		Operator: metav1.LabelSelectorOpIn,
+		Values:   append([]string{contract.VMNamespace}, contract.PodNamespaces...),
+	}}}
 }
-
-// quote makes a CEL string. Names of accounts, environments and labels hold no character that would need escaping; the
-// configuration's validation sees to it.
-func quote(value string) string { return "'" + value + "'" }

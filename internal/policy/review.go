@@ -23,6 +23,7 @@ import (
 // not be read then.
 func readFacts(identities *lab.Identities, request admission.Request, now time.Time) (Facts, error) {
 	f := Facts{
+		Kind:      resources[request.Resource.Resource],
 		Operation: Operation(request.Operation),
 		Requester: identities.Classify(request.UserInfo.Username, request.UserInfo.Groups),
 		Namespace: request.Namespace,
@@ -30,20 +31,24 @@ func readFacts(identities *lab.Identities, request admission.Request, now time.T
 		DryRun:    request.DryRun != nil && *request.DryRun,
 		Now:       now,
 	}
-	var errNew, errOld error
+	if f.Kind == "" {
+		return f, fmt.Errorf("resource %q is not one that vmwarden judges", request.Resource.Resource)
+	}
+	var errNew, errOld, errOptions error
 	switch f.Operation {
 	case Create:
-		f.New, errNew = readObject("object", request.Object.Raw)
+		f.New, errNew = readObject(f.Kind, "object", request.Object.Raw)
 	case Update:
-		f.New, errNew = readObject("object", request.Object.Raw)
-		f.Old, errOld = readObject("oldObject", request.OldObject.Raw)
+		f.New, errNew = readObject(f.Kind, "object", request.Object.Raw)
+		f.Old, errOld = readObject(f.Kind, "oldObject", request.OldObject.Raw)
 	case Delete:
 		// A DELETE has no object, only an oldObject.
-		f.Old, errOld = readObject("oldObject", request.OldObject.Raw)
+		f.Old, errOld = readObject(f.Kind, "oldObject", request.OldObject.Raw)
+		f.Orphaning, errOptions = readOrphaning(request.Options.Raw)
 	default:
 		return f, fmt.Errorf("operation %q is not one that vmwarden judges", request.Operation)
 	}
-	if err := errors.Join(errNew, errOld); err != nil {
+	if err := errors.Join(errNew, errOld, errOptions); err != nil {
 		return f, err
 	}
 	f.UID = f.Subject().Metadata.UID
@@ -56,15 +61,17 @@ func readFacts(identities *lab.Identities, request admission.Request, now time.T
 
 // rawMetadata is the part of an object's metadata that is read. Its maps stay nil where the object has none.
 type rawMetadata struct {
-	Name              string            `json:"name"`
-	UID               types.UID         `json:"uid"`
-	Labels            map[string]string `json:"labels"`
-	Annotations       map[string]string `json:"annotations"`
-	CreationTimestamp metav1.Time       `json:"creationTimestamp"`
-	DeletionTimestamp *metav1.Time      `json:"deletionTimestamp"`
+	Name              string                  `json:"name"`
+	UID               types.UID               `json:"uid"`
+	Labels            map[string]string       `json:"labels"`
+	Annotations       map[string]string       `json:"annotations"`
+	Finalizers        []string                `json:"finalizers"`
+	OwnerReferences   []metav1.OwnerReference `json:"ownerReferences"`
+	CreationTimestamp metav1.Time             `json:"creationTimestamp"`
+	DeletionTimestamp *metav1.Time            `json:"deletionTimestamp"`
 }
 
-type rawObject struct {
+type rawMachine struct {
 	Metadata rawMetadata `json:"metadata"`
 	Spec     struct {
 		Template *struct {
@@ -73,22 +80,74 @@ type rawObject struct {
 	} `json:"spec"`
 }
 
+type rawPod struct {
+	Metadata rawMetadata `json:"metadata"`
+	Spec     struct {
+		ActiveDeadlineSeconds *int64 `json:"activeDeadlineSeconds"`
+	} `json:"spec"`
+}
+
+type rawOther struct {
+	Metadata rawMetadata `json:"metadata"`
+}
+
 // readObject reads the fields that the rules need, by the API server's own decoder: encoding/json would take a field "Labels",
 // which the API server keeps as an unknown one, for "labels".
-func readObject(what string, raw []byte) (*Object, error) {
+func readObject(kind Kind, what string, raw []byte) (*Object, error) {
 	if len(raw) == 0 {
 		return nil, fmt.Errorf("the review has no %s", what)
 	}
-	var content rawObject
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &content); err != nil {
+	var object *Object
+	var err error
+	switch kind {
+	case VirtualMachine:
+		object, err = readMachine(raw)
+	case Pod:
+		var content rawPod
+		err = kjson.UnmarshalCaseSensitivePreserveInts(raw, &content)
+		object = &Object{Metadata: Metadata(content.Metadata), ActiveDeadlineSeconds: content.Spec.ActiveDeadlineSeconds}
+	default:
+		var content rawOther
+		err = kjson.UnmarshalCaseSensitivePreserveInts(raw, &content)
+		object = &Object{Metadata: Metadata(content.Metadata)}
+	}
+	if err != nil {
 		return nil, fmt.Errorf("reading the review's %s: %w", what, err)
 	}
-	object := &Object{Metadata: Metadata(content.Metadata), HasTemplate: content.Spec.Template != nil}
+	return object, nil
+}
+
+func readMachine(raw []byte) (*Object, error) {
+	var content rawMachine
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &content); err != nil {
+		return nil, err
+	}
+	references, err := lab.ReadReferences(raw)
+	if err != nil {
+		return nil, err
+	}
+	object := &Object{Metadata: Metadata(content.Metadata), References: references, HasTemplate: content.Spec.Template != nil}
 	if object.HasTemplate && content.Spec.Template.Metadata != nil {
 		template := Metadata(*content.Spec.Template.Metadata)
 		object.Template = &template
 	}
 	return object, nil
+}
+
+// readOrphaning tells whether the options of a DELETE leave what the object owns behind; orphanDependents is the older way to
+// say so.
+func readOrphaning(raw []byte) (bool, error) {
+	if len(raw) == 0 {
+		return false, nil
+	}
+	var options metav1.DeleteOptions
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &options); err != nil {
+		return false, fmt.Errorf("reading the review's options: %w", err)
+	}
+	byPolicy := options.PropagationPolicy != nil && *options.PropagationPolicy == metav1.DeletePropagationOrphan
+	//nolint:staticcheck // Deprecated, and still obeyed by kube-apiserver.
+	byFlag := options.OrphanDependents != nil && *options.OrphanDependents
+	return byPolicy || byFlag, nil
 }
 
 // unreadable is the decision on a request that no rule can judge.
@@ -119,7 +178,7 @@ func respond(contract lab.Contract, f Facts, d Decision) admission.Response {
 		Code:    http.StatusForbidden,
 		Reason:  metav1.StatusReasonForbidden,
 		Message: d.Message(),
-		Details: &metav1.StatusDetails{Name: f.Name, Group: "kubevirt.io", Kind: "virtualmachines", Causes: causes},
+		Details: &metav1.StatusDetails{Name: f.Name, Kind: string(f.Kind), Causes: causes},
 	}
 	return response
 }

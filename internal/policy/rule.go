@@ -1,8 +1,10 @@
-// Package policy judges what is asked of kube-apiserver in the VM namespace. Data goes one way: AdmissionReview (review.go) →
-// facts → rules → decision → response. Rules do no input or output, and time is passed in.
+// Package policy judges what is asked of kube-apiserver about the objects of a lab. Data goes one way: AdmissionReview
+// (review.go) → facts → rules → decision → response. Rules do no input or output, and time is passed in.
 package policy
 
 import (
+	"slices"
+
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/ttlab/vmwarden/internal/lab"
@@ -35,21 +37,51 @@ func (v Violation) Message() string {
 // rule judges the facts by one of the codes. A rule that does not apply answers nothing.
 type rule func(lab.Contract, Facts) []Violation
 
-// always are the rules for what must never change, whatever state the object is in.
+// always are the rules for what must never change, whatever state a lab object is in.
 var always = []rule{environmentImmutable, sessionImmutable, deadlineImmutable}
 
-// whileAlive are the rules for an object that is not being deleted. An update of a terminating object is how its finalizers
+// The rules for a lab object that is not being deleted, by its kind. An update of a terminating object is how its finalizers
 // are removed: whoever stands in the way of that keeps its memory from coming back.
-var whileAlive = []rule{requesterUnknown, environmentMismatch, environmentForeign, sessionMissing, sessionInvalid, deadlineTooLate}
+var (
+	machineRules = []rule{
+		requesterUnknown, environmentMismatch, environmentForeign, sessionMissing, sessionInvalid, deadlineTooLate,
+		ownerReferences, cloudInitInline, secretForeign, volumeForeign, goldenWritable, orphaningDelete,
+	}
+	belongingRules = []rule{environmentMismatch, environmentForeign, sessionInvalid, ownerReferences}
+)
+
+// labRules gives the rules for a lab object of the kind.
+func labRules(kind Kind) []rule {
+	switch kind {
+	case VirtualMachine:
+		return machineRules
+	case Secret, Service, NetworkPolicy, Pod, VirtualMachineInstance:
+		return belongingRules
+	}
+	return nil
+}
+
+// anyones are the rules that do not ask whether an object carries a lab's marks, by its kind.
+func anyones(kind Kind) []rule {
+	switch kind {
+	case Pod:
+		return []rule{deadlinePassed}
+	case PersistentVolumeClaim:
+		return []rule{goldenProtected}
+	case VirtualMachineInstance, VirtualMachineInstanceReplicaSet, VirtualMachinePool:
+		return []rule{instanceDirect}
+	}
+	return nil
+}
 
 // judge runs all rules, in the order of the codes, and gives every violation.
 func judge(contract lab.Contract, f Facts) []Violation {
-	if f.Requester.Kind == lab.TrustedController || !concernsLab(contract, f) {
-		return nil
-	}
-	rules := always
-	if f.Operation != Update || !f.Terminating() {
-		rules = append(append([]rule{}, whileAlive...), always...)
+	rules := anyones(f.Kind)
+	if f.Requester.Kind != lab.TrustedController && concernsLab(contract, f) {
+		if f.Operation != Update || !f.Terminating() {
+			rules = slices.Concat(rules, labRules(f.Kind))
+		}
+		rules = slices.Concat(rules, always)
 	}
 	var violations []Violation
 	for _, rule := range rules {

@@ -32,7 +32,7 @@ func sessionInvalid(contract lab.Contract, f Facts) []Violation {
 	key := contract.Labels.Session
 	session := f.New.Metadata.Labels[key]
 	var violations []Violation
-	if session != "" && (f.Old == nil || f.Old.Metadata.Labels[key] != session) {
+	if session != "" && f.oldMetadata().Labels[key] != session {
 		if err := contract.SessionIDs.Validate(session); err != nil {
 			violations = append(violations, Violation{
 				Code:   SessionInvalid,
@@ -43,7 +43,7 @@ func sessionInvalid(contract lab.Contract, f Facts) []Violation {
 		}
 	}
 	template, present := templateOf(f.New).Labels[key]
-	if present && template != session && (f.Old == nil || templateOf(f.Old).Labels[key] != template) {
+	if present && template != session && templateOf(f.Old).Labels[key] != template {
 		violations = append(violations, Violation{
 			Code:   SessionInvalid,
 			Field:  templateLabelsPath.Key(key),

@@ -1,10 +1,13 @@
 package policy
 
 import (
+	"context"
 	"encoding/json"
 	"testing"
 
+	"go.uber.org/zap"
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	testingclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
@@ -16,7 +19,7 @@ import (
 // mutate gives the object as it is after the Mutator's patch, and whether there was one.
 func mutate(t *testing.T, request admission.Request) (after object, patched bool) {
 	t.Helper()
-	mutator := &Mutator{Contract: testContract(), Clock: testingclock.NewFakePassiveClock(noon)}
+	mutator := &Mutator{Contract: testContract(), Groups: noGroup{}, Clock: testingclock.NewFakePassiveClock(noon), Log: zap.NewNop()}
 	response := mutator.Handle(t.Context(), request)
 	if !response.Allowed {
 		t.Fatalf("the mutator denied: %+v", response)
@@ -38,6 +41,13 @@ func mutate(t *testing.T, request admission.Request) (after object, patched bool
 		t.Fatal(err)
 	}
 	return after, len(response.Patch) > 0
+}
+
+// noGroup is a cluster in which no session has a virtual machine yet.
+type noGroup struct{}
+
+func (noGroup) Lead(context.Context, string, string, string) (*metav1.OwnerReference, error) {
+	return nil, nil
 }
 
 // plain gives the object as JSON decodes it.

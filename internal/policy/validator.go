@@ -16,10 +16,18 @@ type Places interface {
 	Decide(ctx context.Context, claim ledger.Claim) (ledger.Verdict, error)
 }
 
+// Surroundings looks up what an object refers to.
+type Surroundings interface {
+	// Referents gives an entry for each that was wanted; one that does not exist is in it as that.
+	Referents(ctx context.Context, namespace string, wanted []Reference) (map[Reference]Referent, error)
+}
+
 // Validator judges what is asked of lab VMs, and takes a place for each one that is admitted.
 type Validator struct {
 	Contract lab.Contract
 	Places   Places
+	// Surroundings are asked for what a new object refers to.
+	Surroundings Surroundings
 	// AllowWhenUncertain admits a virtual machine where the places cannot be counted.
 	AllowWhenUncertain bool
 	Clock              clock.PassiveClock
@@ -41,8 +49,12 @@ func (v *Validator) Handle(ctx context.Context, request admission.Request) admis
 }
 
 func (v *Validator) decide(ctx context.Context, f Facts) Decision {
-	decision := Decision{Violations: judge(v.Contract, f)}
-	if decision.Allowed() && f.Operation == Create {
+	var decision Decision
+	if wanted := newReferences(v.Contract, f); len(wanted) > 0 {
+		v.lookAround(ctx, &f, wanted, &decision)
+	}
+	decision.Violations = append(decision.Violations, judge(v.Contract, f)...)
+	if decision.Allowed() && f.Operation == Create && f.Kind == VirtualMachine {
 		// Only now: a request that another rule denies takes no place.
 		v.claimPlace(ctx, f, &decision)
 	}
@@ -50,6 +62,21 @@ func (v *Validator) decide(ctx context.Context, f Facts) Decision {
 		decision.Warnings = append(decision.Warnings, warnings(v.Contract, f)...)
 	}
 	return decision
+}
+
+// lookAround looks up what the object refers to. What cannot be looked up cannot be judged, and what cannot be judged is denied.
+func (v *Validator) lookAround(ctx context.Context, f *Facts, wanted []Reference, decision *Decision) {
+	found, err := v.Surroundings.Referents(ctx, f.Namespace, wanted)
+	if err != nil {
+		v.Log.Error("what an object refers to could not be looked up", zap.Error(err), zap.String("namespace", f.Namespace), zap.String("name", f.Name))
+		decision.Violations = append(decision.Violations, Violation{
+			Code:   Undecided,
+			Found:  "what the object refers to could not be looked up",
+			Remedy: "try again in a moment; if it stays so, an admin finds the cause in vmwarden's log",
+		})
+		return
+	}
+	f.Referents = found
 }
 
 func (v *Validator) claimPlace(ctx context.Context, f Facts, decision *Decision) {
@@ -82,6 +109,7 @@ func (v *Validator) record(f Facts, decision Decision) {
 	v.Log.Info("admission denied",
 		zap.Strings("codes", decision.Codes()),
 		zap.String("operation", string(f.Operation)),
+		zap.String("kind", string(f.Kind)),
 		zap.String("namespace", f.Namespace),
 		zap.String("name", f.Name),
 		zap.String("uid", string(f.UID)),

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 
 	"github.com/ttlab/vmwarden/test/backend"
@@ -120,6 +121,16 @@ func machineNames(t *testing.T) []string {
 		names = append(names, machine.Name)
 	}
 	return names
+}
+
+// typed gives the typed clients of whoever signs in by this configuration.
+func typed(t *testing.T, config *rest.Config) *kubernetes.Clientset {
+	t.Helper()
+	set, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set
 }
 
 func machine(t *testing.T, name string) *kubevirtv1.VirtualMachine {

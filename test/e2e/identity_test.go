@@ -12,18 +12,24 @@ import (
 	"github.com/ttlab/vmwarden/test/lab"
 )
 
-// grantPatch lets everybody who signs in patch and delete virtual machines, for the length of the test, as a careless admin
-// might: then only vmwarden stands between the environments.
+// grantPatch lets everybody who signs in do everything with virtual machines and their like, for the length of the test, as a
+// careless admin might: then only vmwarden stands between the environments.
 func grantPatch(t *testing.T) {
+	t.Helper()
+	grant(t, "careless", "*", "virtualmachines", "virtualmachineinstances", "virtualmachineinstancereplicasets", "virtualmachinepools")
+}
+
+// grant lets everybody who signs in do everything with some resources of the VM namespace until the test ends.
+func grant(t *testing.T, name, group string, resources ...string) {
 	t.Helper()
 	rbac := clients(t).RbacV1()
 	role := &rbacv1.Role{
-		ObjectMeta: metav1.ObjectMeta{Name: "careless"},
-		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{"kubevirt.io"}, Resources: []string{"virtualmachines"}, Verbs: []string{"*"}}},
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{group}, Resources: resources, Verbs: []string{"*"}}},
 	}
 	binding := &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "careless"},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "careless"},
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name},
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: "system:authenticated"}},
 	}
 	if _, err := rbac.Roles(lab.VMNamespace).Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
@@ -34,10 +40,10 @@ func grantPatch(t *testing.T) {
 	}
 	t.Cleanup(func() {
 		ctx := contextAfter(t)
-		if err := rbac.RoleBindings(lab.VMNamespace).Delete(ctx, "careless", metav1.DeleteOptions{}); err != nil {
+		if err := rbac.RoleBindings(lab.VMNamespace).Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
 			t.Error(err)
 		}
-		if err := rbac.Roles(lab.VMNamespace).Delete(ctx, "careless", metav1.DeleteOptions{}); err != nil {
+		if err := rbac.Roles(lab.VMNamespace).Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
 			t.Error(err)
 		}
 	})

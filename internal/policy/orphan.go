@@ -1,0 +1,32 @@
+package policy
+
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/ttlab/vmwarden/internal/lab"
+)
+
+// orphaningDelete denies a deletion that leaves the instance and its Pod running with no owner, uncounted; and the finalizer
+// that would make an orphaning deletion of every later one that does not say otherwise.
+func orphaningDelete(_ lab.Contract, f Facts) []Violation {
+	if f.Orphaning {
+		return []Violation{{
+			Code:   OrphaningDelete,
+			Found:  "propagationPolicy Orphan would leave the instance and its Pod running, with their memory, and with no virtual machine",
+			Remedy: "delete with propagationPolicy Background or Foreground",
+		}}
+	}
+	if f.New == nil || !slices.Contains(f.New.Metadata.Finalizers, metav1.FinalizerOrphanDependents) ||
+		slices.Contains(f.oldMetadata().Finalizers, metav1.FinalizerOrphanDependents) {
+		return nil
+	}
+	return []Violation{{
+		Code:   OrphaningDelete,
+		Field:  field.NewPath("metadata", "finalizers"),
+		Found:  "the finalizer \"orphan\" would make every deletion leave the instance and its Pod running",
+		Remedy: "leave the finalizer out",
+	}}
+}
