@@ -23,7 +23,9 @@ type options struct {
 	healthAddress  string
 	metricsAddress string
 	kubeconfig     string
-	logLevel       string
+	// leaderElectionNamespace holds the lease; empty for the Pod's own namespace.
+	leaderElectionNamespace string
+	logLevel                string
 }
 
 // settings is what the flags came to, all of it valid.
@@ -65,6 +67,7 @@ Exit status: 0 after SIGTERM, 1 when it could not run, 2 for wrong flags or a wr
 	flags.StringVar(&o.healthAddress, "health-address", ":8081", "address of /healthz and /readyz")
 	flags.StringVar(&o.metricsAddress, "metrics-address", ":8080", "address of /metrics")
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig file; without it KUBECONFIG, or the Pod's ServiceAccount")
+	flags.StringVar(&o.leaderElectionNamespace, "leader-election-namespace", "", "namespace of the lease by which one replica writes owner links; without it the Pod's own")
 	flags.StringVar(&o.logLevel, "log-level", "info", "debug, info, warn or error")
 	return command
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-logr/zapr"
 	"go.uber.org/zap"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 	"k8s.io/utils/clock"
@@ -21,6 +22,7 @@ import (
 	"github.com/ttlab/vmwarden/internal/config"
 	"github.com/ttlab/vmwarden/internal/policy"
 	"github.com/ttlab/vmwarden/internal/policy/ledger"
+	"github.com/ttlab/vmwarden/internal/policy/ownerlink"
 	"github.com/ttlab/vmwarden/internal/version"
 )
 
@@ -38,12 +40,29 @@ func serve(ctx context.Context, s settings) error {
 	if err != nil {
 		return err
 	}
+	contract := s.config.Contract()
+	scheme := runtime.NewScheme()
+	if err := ownerlink.AddToScheme(scheme); err != nil {
+		return fmt.Errorf("preparing the client: %w", err)
+	}
+	cacheOptions, err := ownerlink.CacheOptions(contract)
+	if err != nil {
+		return err
+	}
 	manager, err := ctrl.NewManager(s.cluster, ctrl.Options{
-		Logger:                  zapr.NewLogger(s.log),
-		Metrics:                 metricsserver.Options{BindAddress: s.metricsAddress},
-		HealthProbeBindAddress:  s.healthAddress,
-		WebhookServer:           server,
-		GracefulShutdownTimeout: new(gracefulShutdown),
+		Logger: zapr.NewLogger(s.log),
+		Scheme: scheme,
+		Cache:  cacheOptions,
+		// Every replica answers reviews; the leader alone writes owner links.
+		LeaderElection:          true,
+		LeaderElectionID:        "vmwarden-webhook",
+		LeaderElectionNamespace: s.leaderElectionNamespace,
+		// A replica that stops hands over at once, instead of letting the lease run out.
+		LeaderElectionReleaseOnCancel: true,
+		Metrics:                       metricsserver.Options{BindAddress: s.metricsAddress},
+		HealthProbeBindAddress:        s.healthAddress,
+		WebhookServer:                 server,
+		GracefulShutdownTimeout:       new(gracefulShutdown),
 	})
 	if err != nil {
 		return fmt.Errorf("setting up the manager: %w", err)
@@ -60,6 +79,9 @@ func serve(ctx context.Context, s settings) error {
 		return fmt.Errorf("adding the watch of virtual machines: %w", err)
 	}
 	// Asking the manager for its server is what makes the manager run it.
+	if err := ownerlink.SetUp(manager, contract); err != nil {
+		return err
+	}
 	register(manager.GetWebhookServer(), s, places, metadataClient)
 	if err := manager.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return fmt.Errorf("adding /healthz: %w", err)

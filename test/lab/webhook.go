@@ -110,6 +110,7 @@ func (w *Webhook) startReplica(ctx context.Context, number int) (*Replica, error
 		Args: []string{
 			"serve", "--config", w.path("config.yaml"), "--cert-dir", w.path("tls"), "--kubeconfig", w.path("webhook.kubeconfig"),
 			"--address", replica.Address, "--health-address", replica.HealthAddress, "--metrics-address", replica.MetricsAddress,
+			"--leader-election-namespace", ownNamespace,
 		},
 	})
 	if err != nil {
