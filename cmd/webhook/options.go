@@ -13,6 +13,7 @@ import (
 
 	"github.com/ttlab/vmwarden/internal/cli"
 	"github.com/ttlab/vmwarden/internal/config"
+	"github.com/ttlab/vmwarden/internal/policy"
 )
 
 // options are serve's flags.
@@ -31,9 +32,10 @@ type options struct {
 // settings is what the flags came to, all of it valid.
 type settings struct {
 	options
-	config  *config.WardenConfig
-	cluster *rest.Config
-	log     *zap.Logger
+	config   *config.WardenConfig
+	messages policy.Messages
+	cluster  *rest.Config
+	log      *zap.Logger
 }
 
 type runFunc func(context.Context, settings) error
@@ -84,6 +86,11 @@ func (o options) complete() (settings, []error) {
 		}
 	} else {
 		s.config = loaded
+		var problems []error
+		s.messages, problems = policy.NewMessages(loaded.Messages.Language, loaded.Messages.Templates)
+		for _, problem := range problems {
+			faults = append(faults, fmt.Errorf("--config %s: messages: %w", o.configFile, problem))
+		}
 	}
 	faults = append(faults, checkCertificateDir(o.certificateDir)...)
 	for _, flag := range []struct{ name, value string }{

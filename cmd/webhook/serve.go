@@ -143,6 +143,7 @@ func register(server webhook.Server, s settings, places policy.Places, metadataC
 		Places:             places,
 		Surroundings:       surroundings,
 		AllowWhenUncertain: s.config.Caps.WhenUncertain == config.AllowWhenUncertain,
+		Messages:           s.messages,
 		Clock:              clock.RealClock{},
 		Log:                s.log,
 		Metrics:            policy.NewMetrics(metrics.Registry),

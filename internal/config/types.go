@@ -34,6 +34,8 @@ type WardenConfig struct {
 	TrustedControllers []ServiceAccount `json:"trustedControllers"`
 	// Admins are bound by the caps only.
 	Admins Admins `json:"admins"`
+	// Messages are the texts of denials.
+	Messages Messages `json:"messages"`
 	// Database maps the sessions table of the environments' databases.
 	Database Database `json:"database"`
 	// Reaping tunes the pass of reapjob.
@@ -100,6 +102,14 @@ type Lifetimes struct {
 type Admins struct {
 	Groups []string `json:"groups,omitempty"`
 	Users  []string `json:"users,omitempty"`
+}
+
+// Messages replace the built-in English texts of denials. Codes stay as they are.
+type Messages struct {
+	// Language is en (default), ja or ko.
+	Language string `json:"language,omitempty"`
+	// Templates are Go templates by code, over the language's.
+	Templates map[string]string `json:"templates,omitempty"`
 }
 
 // Database maps the sessions table. All names are quoted as identifiers before they reach PostgreSQL.

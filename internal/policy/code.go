@@ -45,3 +45,33 @@ const (
 	// validator.go. Undecided: what a rule depends on could not be read from the API server.
 	Undecided Code = "Undecided"
 )
+
+// Codes lists all codes.
+func Codes() []Code {
+	return []Code{
+		RequesterUnknown,
+		EnvironmentMismatch,
+		EnvironmentForeign,
+		EnvironmentImmutable,
+		SessionMissing,
+		SessionInvalid,
+		SessionImmutable,
+		DeadlineTooLate,
+		DeadlineImmutable,
+		OwnerMissing,
+		OwnerForeign,
+		CloudInitInline,
+		CloudInitForeign,
+		VolumeForeign,
+		GoldenWritable,
+		GoldenProtected,
+		OrphaningDelete,
+		InstanceDirect,
+		DeadlinePassed,
+		CapVMs,
+		CapReserved,
+		CapUnknown,
+		ObjectUnreadable,
+		Undecided,
+	}
+}

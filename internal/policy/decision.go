@@ -32,11 +32,11 @@ func (d Decision) Codes() []string {
 	return codes
 }
 
-// Message tells every violation in one line, each led by its code.
-func (d Decision) Message() string {
+// Message tells every violation in one line, each led by its code and told by say.
+func (d Decision) Message(say func(Violation) string) string {
 	parts := make([]string, len(d.Violations))
 	for i, violation := range d.Violations {
-		parts[i] = string(violation.Code) + ": " + violation.Message()
+		parts[i] = string(violation.Code) + ": " + say(violation)
 	}
 	return strings.Join(parts, " | ")
 }

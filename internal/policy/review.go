@@ -160,7 +160,7 @@ func unreadable(err error) Decision {
 }
 
 // respond puts a decision into the API server's terms.
-func respond(contract lab.Contract, f Facts, d Decision) admission.Response {
+func respond(contract lab.Contract, messages Messages, f Facts, d Decision) admission.Response {
 	response := admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{
 		Allowed:          d.Allowed(),
 		Warnings:         d.Warnings,
@@ -169,15 +169,16 @@ func respond(contract lab.Contract, f Facts, d Decision) admission.Response {
 	if d.Allowed() {
 		return response
 	}
+	say := func(v Violation) string { return messages.text(contract, f, d, v) }
 	causes := make([]metav1.StatusCause, len(d.Violations))
 	for i, violation := range d.Violations {
-		causes[i] = metav1.StatusCause{Type: metav1.CauseType(violation.Code), Field: violation.FieldPath(), Message: violation.Message()}
+		causes[i] = metav1.StatusCause{Type: metav1.CauseType(violation.Code), Field: violation.FieldPath(), Message: say(violation)}
 	}
 	response.Result = &metav1.Status{
 		Status:  metav1.StatusFailure,
 		Code:    http.StatusForbidden,
 		Reason:  metav1.StatusReasonForbidden,
-		Message: d.Message(),
+		Message: d.Message(say),
 		Details: &metav1.StatusDetails{Name: f.Name, Kind: string(f.Kind), Causes: causes},
 	}
 	return response

@@ -30,9 +30,11 @@ type Validator struct {
 	Surroundings Surroundings
 	// AllowWhenUncertain admits a virtual machine where the places cannot be counted.
 	AllowWhenUncertain bool
-	Clock              clock.PassiveClock
-	Log                *zap.Logger
-	Metrics            *Metrics
+	// Messages are what a requester reads; the log stays English.
+	Messages Messages
+	Clock    clock.PassiveClock
+	Log      *zap.Logger
+	Metrics  *Metrics
 }
 
 // Handle answers a validating review.
@@ -45,7 +47,7 @@ func (v *Validator) Handle(ctx context.Context, request admission.Request) admis
 		decision = v.decide(ctx, f)
 	}
 	v.record(f, decision)
-	return respond(v.Contract, f, decision)
+	return respond(v.Contract, v.Messages, f, decision)
 }
 
 func (v *Validator) decide(ctx context.Context, f Facts) Decision {
@@ -118,6 +120,6 @@ func (v *Validator) record(f Facts, decision Decision) {
 		zap.String("requester", f.Requester.Username),
 		zap.String("requesterKind", string(f.Requester.Kind)),
 		zap.Bool("dryRun", f.DryRun),
-		zap.String("message", decision.Message()),
+		zap.String("message", decision.Message(Violation.Message)),
 	)
 }
