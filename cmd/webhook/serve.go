@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
@@ -82,7 +83,7 @@ func serve(ctx context.Context, s settings) error {
 	if err := ownerlink.SetUp(manager, contract); err != nil {
 		return err
 	}
-	register(manager.GetWebhookServer(), s, places, metadataClient)
+	register(manager.GetWebhookServer(), s, places, metadataClient, manager.GetEventRecorderFor("vmwarden"))
 	if err := manager.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return fmt.Errorf("adding /healthz: %w", err)
 	}
@@ -132,7 +133,7 @@ func newLedger(s settings, metadataClient metadata.Interface) (*ledger.Ledger, *
 	}, witness, nil
 }
 
-func register(server webhook.Server, s settings, places policy.Places, metadataClient metadata.Interface) {
+func register(server webhook.Server, s settings, places policy.Places, metadataClient metadata.Interface, events record.EventRecorder) {
 	contract := s.config.Contract()
 	surroundings := &policy.MetadataSurroundings{Client: metadataClient, Contract: contract}
 	server.Register(policy.MutatePath, &webhook.Admission{Handler: &policy.Mutator{
@@ -147,5 +148,6 @@ func register(server webhook.Server, s settings, places policy.Places, metadataC
 		Clock:              clock.RealClock{},
 		Log:                s.log,
 		Metrics:            policy.NewMetrics(metrics.Registry),
+		Events:             events,
 	}})
 }

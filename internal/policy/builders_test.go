@@ -12,6 +12,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/record"
 	testingclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
@@ -163,7 +164,7 @@ func roomy() *places { return &places{verdict: ledger.Verdict{Granted: true, Lim
 func newValidator(p *places) *Validator {
 	return &Validator{
 		Contract: testContract(), Places: p, Surroundings: around{}, Clock: testingclock.NewFakePassiveClock(noon),
-		Log: zap.NewNop(), Metrics: NewMetrics(prometheus.NewRegistry()),
+		Log: zap.NewNop(), Metrics: NewMetrics(prometheus.NewRegistry()), Events: &record.FakeRecorder{},
 	}
 }
 

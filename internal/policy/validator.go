@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"go.uber.org/zap"
+	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
@@ -35,6 +36,8 @@ type Validator struct {
 	Clock    clock.PassiveClock
 	Log      *zap.Logger
 	Metrics  *Metrics
+	// Events announces denials.
+	Events record.EventRecorder
 }
 
 // Handle answers a validating review.
@@ -108,6 +111,7 @@ func (v *Validator) record(f Facts, decision Decision) {
 	if decision.Allowed() {
 		return
 	}
+	v.announce(f, decision)
 	v.Log.Info("admission denied",
 		zap.Strings("codes", decision.Codes()),
 		zap.String("operation", string(f.Operation)),

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
@@ -35,7 +36,7 @@ func New(contract lab.Contract, world *World, now clock.PassiveClock) *Checker {
 	return &Checker{
 		mutator: &policy.Mutator{Contract: contract, Groups: world, Clock: now, Log: log},
 		validator: &policy.Validator{
-			Contract: contract, Places: world, Surroundings: world, Clock: now, Log: log, Metrics: policy.NewMetrics(prometheus.NewRegistry()),
+			Contract: contract, Places: world, Surroundings: world, Clock: now, Log: log, Metrics: policy.NewMetrics(prometheus.NewRegistry()), Events: &record.FakeRecorder{},
 		},
 		world: world,
 	}
