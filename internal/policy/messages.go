@@ -3,6 +3,7 @@ package policy
 import (
 	"embed"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -57,9 +58,7 @@ func NewMessages(language string, own map[string]string) (Messages, []error) {
 	default:
 		faults = append(faults, fmt.Errorf("language %q: use en, %s", language, strings.Join(Languages(), ", ")))
 	}
-	for code, text := range own {
-		texts[code] = text
-	}
+	maps.Copy(texts, own)
 	m := Messages{templates: map[Code]*template.Template{}}
 	for code, text := range texts {
 		if !slices.Contains(Codes(), Code(code)) {

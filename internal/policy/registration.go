@@ -7,11 +7,13 @@ import (
 	"github.com/ttlab/vmwarden/internal/lab"
 )
 
+// The paths at which the webhook server answers reviews.
 const (
-	// MutatePath and ValidatePath are where the webhook server answers reviews.
 	MutatePath   = "/mutate"
 	ValidatePath = "/validate"
+)
 
+const (
 	// configurationName names both webhook configurations.
 	configurationName = "vmwarden"
 	// mutateName and validateName lead the keys of our annotations in the API server's audit log.
@@ -54,7 +56,7 @@ func MutatingConfiguration(contract lab.Contract, endpoint Endpoint) *admissionr
 // replica of ours is down: the API server evaluates them itself.
 func ValidatingConfiguration(contract lab.Contract, endpoint Endpoint) *admissionregistrationv1.ValidatingWebhookConfiguration {
 	create := []admissionregistrationv1.OperationType{admissionregistrationv1.Create}
-	all := append(create, admissionregistrationv1.Update, admissionregistrationv1.Delete)
+	all := []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update, admissionregistrationv1.Delete}
 	return &admissionregistrationv1.ValidatingWebhookConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Name: configurationName},
 		Webhooks: []admissionregistrationv1.ValidatingWebhook{{

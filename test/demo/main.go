@@ -18,17 +18,15 @@ import (
 const replicas = 3
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	defer stop()
-	err := run(ctx)
-	if err != nil {
+	if err := run(); err != nil {
 		fmt.Fprintln(os.Stderr, "demo:", err)
-		stop()
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context) (err error) {
+func run() (err error) {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
 	began := time.Now()
 	fmt.Println("Bringing up etcd, kube-apiserver, kube-controller-manager, KubeVirt's resources, PostgreSQL and three replicas of the webhook.")
 	l, err := lab.Start(ctx, os.Stdout, replicas)

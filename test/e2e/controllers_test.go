@@ -196,7 +196,7 @@ func TestWithEveryReplicaDownTheClusterGoesOn(t *testing.T) {
 	insert(t, "prod", expired(session))
 	_, run := reapjob(t, "prod", "run")
 	expectExit(t, run, 0)
-	await(t, "nothing is left", func(ctx context.Context) error { return nothingLeft(t, ctx) })
+	await(t, "nothing is left", func(ctx context.Context) error { return nothingLeft(ctx, t) })
 }
 
 func TestANamespaceGoesWithEveryReplicaDown(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 	"github.com/ttlab/vmwarden/test/lab"
 )
 
-func secret(t *testing.T, ctx context.Context, name string) (*corev1.Secret, error) {
+func secret(ctx context.Context, t *testing.T, name string) (*corev1.Secret, error) {
 	t.Helper()
 	return clients(t).CoreV1().Secrets(lab.VMNamespace).Get(ctx, name, metav1.GetOptions{})
 }
@@ -28,7 +28,7 @@ func awaitOwners(t *testing.T, secretName string, machines ...string) {
 		want = append(want, metav1.OwnerReference{APIVersion: "kubevirt.io/v1", Kind: "VirtualMachine", Name: name, UID: machine(t, name).UID})
 	}
 	await(t, "the owners of Secret "+secretName, func(ctx context.Context) error {
-		found, err := secret(t, ctx, secretName)
+		found, err := secret(ctx, t, secretName)
 		if err != nil {
 			return err
 		}
@@ -49,7 +49,7 @@ func TestASecretIsLinkedToItsMachineAndGoesWithIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	await(t, "the Secret goes with its machine", func(ctx context.Context) error {
-		_, err := secret(t, ctx, name+"-cloudinit")
+		_, err := secret(ctx, t, name+"-cloudinit")
 		if !apierrors.IsNotFound(err) {
 			return fmt.Errorf("it is still there: %w", err)
 		}
@@ -106,7 +106,7 @@ func TestAStaleOwnerIsReplacedAndAForeignOneKept(t *testing.T) {
 	var linked *corev1.Secret
 	await(t, "the stale owner is replaced", func(ctx context.Context) error {
 		var err error
-		if linked, err = secret(t, ctx, lesson.VMName()+"-cloudinit"); err != nil {
+		if linked, err = secret(ctx, t, lesson.VMName()+"-cloudinit"); err != nil {
 			return err
 		}
 		// The garbage collector, too, takes a dead owner off where another lives; the order then differs.
@@ -120,7 +120,7 @@ func TestAStaleOwnerIsReplacedAndAForeignOneKept(t *testing.T) {
 	open(t, "prod", sessionID('8', 4))
 	other := backend.Lesson{Session: sessionID('8', 4)}.VMName()
 	awaitOwners(t, other+"-cloudinit", other)
-	after, err := secret(t, t.Context(), linked.Name)
+	after, err := secret(t.Context(), t, linked.Name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +154,7 @@ func TestNoLinkCrossesSessionsOrEnvironments(t *testing.T) {
 	open(t, "prod", sessionID('8', 6))
 	other := backend.Lesson{Session: sessionID('8', 6)}.VMName()
 	awaitOwners(t, other+"-cloudinit", other)
-	found, err := secret(t, t.Context(), lesson.VMName()+"-cloudinit")
+	found, err := secret(t.Context(), t, lesson.VMName()+"-cloudinit")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -199,12 +199,12 @@ func TestAGroupGoesWithItsLead(t *testing.T) {
 		t.Fatal(err)
 	}
 	await(t, "all that the session had is gone", func(ctx context.Context) error {
-		return nothingLeft(t, ctx)
+		return nothingLeft(ctx, t)
 	})
 }
 
 // nothingLeft is an error while a lab object of the VM namespace is left.
-func nothingLeft(t *testing.T, ctx context.Context) error {
+func nothingLeft(ctx context.Context, t *testing.T) error {
 	t.Helper()
 	selector := metav1.ListOptions{LabelSelector: "ttlab.io/session"}
 	machines, err := shared.AdminBackend.Machines(lab.VMNamespace).List(ctx, selector)

@@ -147,7 +147,7 @@ func TestAnOrphaningDeleteIsDeniedHoweverItIsAsked(t *testing.T) {
 	machines := shared.Backends["prod"].Machines(lab.VMNamespace)
 	for what, options := range map[string]metav1.DeleteOptions{
 		"propagationPolicy": {PropagationPolicy: new(metav1.DeletePropagationOrphan)},
-		"orphanDependents":  {OrphanDependents: new(true)}, //nolint:staticcheck // Deprecated, and still obeyed.
+		"orphanDependents":  {OrphanDependents: new(true)}, // Deprecated, and still obeyed.
 	} {
 		expectDenied(t, what, machines.Delete(t.Context(), name, options), "OrphaningDelete")
 	}

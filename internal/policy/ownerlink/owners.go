@@ -60,5 +60,5 @@ func sameMachine(a, b metav1.OwnerReference) bool {
 // byAge orders a session's virtual machines, the lead first. Of two that were created within the same second the name decides: a
 // member's extends the lead's.
 func byAge(a, b *kubevirtv1.VirtualMachine) int {
-	return cmp.Or(a.CreationTimestamp.Time.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 }
