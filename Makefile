@@ -53,7 +53,7 @@ test: test-unit test-e2e ## Run all tests, with all the set-up that they need
 
 .PHONY: test-unit
 test-unit: ## Run the tests that need no set-up, with the race detector
-	@echo '== tests that need no set-up'
+	@echo '== tests that need no set-up (the first time everything they use is compiled: some minutes)'
 	packages=$$(hack/test-packages.sh unit)
 	CGO_ENABLED=1 go test -race -timeout 10m $$packages
 
@@ -83,7 +83,7 @@ verify: ## Check format, code, modules, scripts, licences, secrets and generated
 
 .PHONY: lint
 lint: ## Run the linters
-	@echo '== lint (the first time golangci-lint is built: about 4 minutes on 2 cores)'
+	@echo '== lint (the first time golangci-lint is built: some minutes)'
 	$(call tool,golangci-lint) run
 
 .PHONY: vet
