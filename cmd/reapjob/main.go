@@ -11,12 +11,12 @@ import (
 )
 
 func main() {
-	os.Exit(cli.Run(newCommand(commands{run: runPass, plan: printPlan}), os.Args[1:], os.Stderr))
+	os.Exit(cli.Run(newCommand(commands{run: runPass, plan: printPlan, status: printStatus}), os.Args[1:], os.Stderr))
 }
 
 // commands are what the subcommands do with valid options, handed in so that tests need no cluster.
 type commands struct {
-	run, plan runFunc
+	run, plan, status runFunc
 }
 
 func newCommand(c commands) *cobra.Command {
@@ -27,6 +27,6 @@ func newCommand(c commands) *cobra.Command {
 		Args:    cobra.ArbitraryArgs,
 		RunE:    cli.Group,
 	}
-	root.AddCommand(newRunCommand(c.run), newPlanCommand(c.plan))
+	root.AddCommand(newRunCommand(c.run), newPlanCommand(c.plan), newStatusCommand(c.status))
 	return root
 }

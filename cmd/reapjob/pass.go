@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"go.uber.org/zap"
 	"k8s.io/client-go/metadata"
@@ -13,42 +14,68 @@ import (
 	"github.com/ttlab/vmwarden/internal/version"
 )
 
-// runPass runs one pass and prints its report.
+// runPass runs one pass and reports it. All of it ends before the pass's time limit, whatever hangs: the work early enough for
+// the reports.
 func runPass(ctx context.Context, s settings) error {
-	pass, store, err := newPass(ctx, s)
+	timeout := s.config.Reaping.PassTimeout.Duration
+	whole, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	pass, store, err := newPass(whole, s)
 	if err != nil {
 		return err
 	}
-	if store == nil {
-		return finish(s, pass.Run(ctx))
+	pass.Progress = progressOn(s.progress)
+	work, stopWork := context.WithTimeout(whole, timeout-pass.Settings.ReportTimeout)
+	defer stopWork()
+	report, alone := runAlone(work, pass, store)
+	if !alone {
+		if _, err := fmt.Fprintf(s.stdout, "environment %s: another pass is at work; nothing to do for this one\n", s.environment.Name); err != nil {
+			s.log.Warn("nobody reads the result", zap.Error(err))
+		}
+		return nil
 	}
-	defer store.Close()
-	var report reap.Report
+	// A pass that was told to stop reports all the same.
+	reporting, stopReporting := context.WithTimeout(context.WithoutCancel(ctx), min(pass.Settings.ReportTimeout, remaining(whole)))
+	defer stopReporting()
+	publish(reporting, s, report)
+	if store != nil {
+		store.Close(reporting)
+	}
+	return exit(report.ExitStatus())
+}
+
+// remaining is how much is left of a context that has a deadline.
+func remaining(ctx context.Context) time.Duration {
+	deadline, _ := ctx.Deadline()
+	return time.Until(deadline)
+}
+
+// runAlone runs the pass under the lock that keeps a second one away. Without the lock only what needs no database is done.
+func runAlone(ctx context.Context, pass *reap.Pass, store *reap.PostgresStore) (report reap.Report, alone bool) {
+	if store == nil {
+		return pass.Run(ctx), true
+	}
 	alone, err := store.Alone(ctx, pass.Settings.ItemTimeout, func() { report = pass.Run(ctx) })
 	if err != nil {
-		// Without the database there is nothing that a second pass could do twice: only deadlines are looked at.
-		s.log.Warn("the lock against a second pass could not be taken", zap.Error(err))
-		return finish(s, pass.Run(ctx))
+		pass.Log.Error("the lock against a second pass could not be taken", zap.Error(err))
+		pass.StoreErr = err
+		return pass.Run(ctx), true
 	}
-	if !alone {
-		_, err := fmt.Fprintf(s.stdout, "environment %s: another pass is at work; nothing to do for this one\n", s.environment.Name)
-		return err
-	}
-	return finish(s, report)
+	return report, alone
 }
 
 // printPlan prints what runPass would do.
 func printPlan(ctx context.Context, s settings) error {
+	ctx, cancel := context.WithTimeout(ctx, s.config.Reaping.PassTimeout.Duration)
+	defer cancel()
 	pass, store, err := newPass(ctx, s)
 	if err != nil {
 		return err
 	}
 	if store != nil {
-		defer store.Close()
+		defer store.Close(ctx)
 	}
-	ctx, cancel := context.WithTimeout(ctx, pass.Settings.PassTimeout)
-	defer cancel()
-	plan := reap.MakePlan(pass.Read(ctx), pass.Settings)
+	plan := pass.Plan(ctx)
 	if err := printDocument(s, plan.Document(s.environment.Name)); err != nil {
 		return err
 	}
@@ -73,19 +100,12 @@ func newPass(ctx context.Context, s settings) (*reap.Pass, *reap.PostgresStore, 
 	if !*s.environment.SessionsDatabase {
 		return pass, nil, nil
 	}
-	store, err := reap.OpenStore(ctx, s.databaseURL, s.config.Database, s.config.Reaping.Concurrency)
+	store, err := reap.OpenStore(ctx, s.databaseURL, s.config.Database, s.environment.Name, s.config.Reaping.Concurrency)
 	if err != nil {
 		return nil, nil, err
 	}
 	pass.Store = store
 	return pass, store, nil
-}
-
-func finish(s settings, report reap.Report) error {
-	if err := printDocument(s, report.Document()); err != nil {
-		return err
-	}
-	return exit(report.ExitStatus())
 }
 
 func printDocument(s settings, document reap.Document) error {

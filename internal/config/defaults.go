@@ -74,6 +74,9 @@ func defaultLists(c *WardenConfig) {
 		// kubeadm's admin.conf is in the second group since Kubernetes 1.29.
 		c.Admins.Groups = []string{"system:masters", "kubeadm:cluster-admins"}
 	}
+	if c.Reaping.SecretNames == nil {
+		c.Reaping.SecretNames = []string{MachinePlaceholder + "-cloudinit", "lab-" + SessionPrefixPlaceholder + "-cloudinit"}
+	}
 	if c.Database.Statuses.Ended == nil {
 		c.Database.Statuses.Ended = []string{"finished"}
 	}

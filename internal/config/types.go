@@ -120,6 +120,9 @@ type Database struct {
 	Columns  Columns  `json:"columns"`
 	Statuses Statuses `json:"statuses"`
 	Runtimes Runtimes `json:"runtimes"`
+	// TimeZone is the zone, by PostgreSQL's name for it, of columns that are a timestamp without time zone. Without it such
+	// columns are refused; columns with a time zone need none.
+	TimeZone string `json:"timeZone,omitempty"`
 }
 
 // Columns are column names of the sessions table.
@@ -151,12 +154,25 @@ type Runtimes struct {
 	Pod string `json:"pod"`
 }
 
+// What a template of Reaping.SecretNames may hold.
+const (
+	MachinePlaceholder       = "{vm}"
+	SessionPlaceholder       = "{session}"
+	SessionPrefixPlaceholder = "{session8}"
+	// SessionPrefixLength is how many characters of the id {session8} stands for.
+	SessionPrefixLength = 8
+)
+
 // Reaping tunes a pass.
 type Reaping struct {
 	// OrphanMinimumAge is how old an object without a live session must be before it counts as an orphan.
 	OrphanMinimumAge metav1.Duration `json:"orphanMinimumAge"`
 	// StartupGrace is how long after its start a running session may be without a virtual machine before it counts as a ghost.
 	StartupGrace metav1.Duration `json:"startupGrace"`
+	// SecretNames are templates of the names that a session's Secrets have: where one without a session label has such a name, it
+	// is deleted with its session. Each holds {vm} (the virtual machine's name), {session} (the id) or {session8} (its first eight
+	// characters).
+	SecretNames []string `json:"secretNames"`
 	// Concurrency is how many items are worked on at once.
 	Concurrency int32 `json:"concurrency"`
 	// ItemTimeout bounds the work on one row or one object.

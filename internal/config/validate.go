@@ -107,7 +107,8 @@ func validateIdentities(c *WardenConfig) field.ErrorList {
 	names := sets.New[string]()
 	for i, environment := range c.Environments {
 		path := environments.Index(i)
-		faults = append(faults, validateEnvironmentName(environment.Name, path.Child("name"))...)
+		// The name is a label's value and part of the name of the environment's status ConfigMap.
+		faults = append(faults, validateDNSLabel(environment.Name, path.Child("name"))...)
 		if names.Has(environment.Name) {
 			faults = append(faults, field.Duplicate(path.Child("name"), environment.Name))
 		}
@@ -124,17 +125,6 @@ func validateIdentities(c *WardenConfig) field.ErrorList {
 	}
 	for i, controller := range c.TrustedControllers {
 		claim(controller, field.NewPath("trustedControllers").Index(i))
-	}
-	return faults
-}
-
-func validateEnvironmentName(name string, path *field.Path) field.ErrorList {
-	if name == "" {
-		return field.ErrorList{field.Required(path, "")}
-	}
-	var faults field.ErrorList
-	for _, problem := range validation.IsValidLabelValue(name) {
-		faults = append(faults, field.Invalid(path, name, problem))
 	}
 	return faults
 }
@@ -184,8 +174,24 @@ func validateReaping(reaping Reaping, path *field.Path) field.ErrorList {
 	faults = append(faults, validateAtLeast(reaping.StartupGrace.Duration, time.Second, path.Child("startupGrace"))...)
 	faults = append(faults, validateAtLeast(reaping.ItemTimeout.Duration, time.Second, path.Child("itemTimeout"))...)
 	faults = append(faults, validateAtLeast(reaping.PassTimeout.Duration, reaping.ItemTimeout.Duration, path.Child("passTimeout"))...)
+	for i, template := range reaping.SecretNames {
+		faults = append(faults, validateSecretName(template, path.Child("secretNames").Index(i))...)
+	}
 	if reaping.Concurrency < 1 || reaping.Concurrency > 64 {
 		faults = append(faults, field.Invalid(path.Child("concurrency"), reaping.Concurrency, "must be from 1 to 64"))
+	}
+	return faults
+}
+
+// validateSecretName insists on a template that names one session's Secret: one without would name the same Secret for all.
+func validateSecretName(template string, path *field.Path) field.ErrorList {
+	filled := strings.NewReplacer(MachinePlaceholder, "x", SessionPlaceholder, "x", SessionPrefixPlaceholder, "x").Replace(template)
+	if filled == template {
+		return field.ErrorList{field.Invalid(path, template, fmt.Sprintf("must hold %s, %s or %s", MachinePlaceholder, SessionPlaceholder, SessionPrefixPlaceholder))}
+	}
+	var faults field.ErrorList
+	for _, problem := range validation.IsDNS1123Subdomain(filled) {
+		faults = append(faults, field.Invalid(path, template, problem))
 	}
 	return faults
 }

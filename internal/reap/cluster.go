@@ -2,9 +2,11 @@ package reap
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/metadata"
 
 	"github.com/ttlab/vmwarden/internal/lab"
@@ -13,18 +15,19 @@ import (
 // pageSize is how many objects one page of a list holds: what kubectl asks for.
 const pageSize = 500
 
-// Cluster reads and deletes lab objects at the API server, by their metadata alone: no Secret's data enters our memory.
+// Cluster reads, marks and deletes lab objects at the API server, by their metadata alone: no Secret's data enters our memory.
 type Cluster struct {
 	Client   metadata.Interface
 	Contract lab.Contract
 }
 
-// List gives all objects of a kind in a namespace. For kinds that others use too only those with the session label are
-// listed; machines are listed whole, so that a session's machine without our labels is never taken for missing. The list is
-// consistent: all pages are of one moment. A page that cannot be had makes the whole list an error, never a shorter list.
+// List gives all objects of a kind in a namespace. Of some kinds only those with the session label are listed; machines are
+// listed whole, so that a session's machine without our labels is never taken for missing, and Secrets too, which may be a
+// session's by their name alone. The list is consistent: all pages are of one moment. A page that cannot be had makes the whole
+// list an error, never a shorter list.
 func (c *Cluster) List(ctx context.Context, kind Kind, namespace string) ([]Object, error) {
 	options := metav1.ListOptions{Limit: pageSize}
-	if kind != VirtualMachine && kind != VirtualMachineInstance {
+	if !kind.Whole {
 		options.LabelSelector = c.Contract.Labels.Session
 	}
 	var objects []Object
@@ -50,6 +53,20 @@ func (c *Cluster) Get(ctx context.Context, kind Kind, namespace, name string) (O
 		return Object{}, fmt.Errorf("getting %s %s/%s: %w", kind.Name, namespace, name, err)
 	}
 	return newObject(kind, c.Contract.Labels, found), nil
+}
+
+// Annotate sets an annotation on exactly this object and touches nothing else: on one that was created anew under the same name
+// it is a Conflict.
+func (c *Cluster) Annotate(ctx context.Context, object Object, key, value string) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": object.UID, "annotations": map[string]string{key: value}}})
+	if err != nil {
+		return fmt.Errorf("writing a patch: %w", err)
+	}
+	_, err = c.Client.Resource(object.Kind.Resource).Namespace(object.Namespace).Patch(ctx, object.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+	if err != nil {
+		return fmt.Errorf("annotating %s %s/%s: %w", object.Kind.Name, object.Namespace, object.Name, err)
+	}
+	return nil
 }
 
 // Delete asks for the deletion of exactly this object: one that was created anew under the same name is a Conflict.

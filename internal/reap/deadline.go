@@ -1,7 +1,6 @@
 package reap
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/ttlab/vmwarden/internal/lab"
@@ -34,10 +33,10 @@ func planDeadline(v view, plan *Plan) {
 }
 
 // stillPastDeadline judges a virtual machine that was read afresh: an admin may have given it more time.
-func stillPastDeadline(environment string, now time.Time) func(Object) string {
+func stillPastDeadline(planned Object, now time.Time) judgement {
 	return func(fresh Object) string {
-		if fresh.Environment != environment {
-			return fmt.Sprintf("its environment is %q now", fresh.Environment)
+		if reason := still(planned)(fresh); reason != "" {
+			return reason
 		}
 		deadline, err := lab.ParseDeadline(fresh.Deadline)
 		if err != nil {

@@ -50,14 +50,15 @@ func endInDoubt(row Session) string {
 	return ""
 }
 
-// sessionObjects gives what a session owns, in the order of deletion: the objects that carry its id, and the virtual machine
-// that its row names even where that carries no label (one from before the labels). An object of another environment under
-// the same id is a contradiction, given as foreign.
+// sessionObjects gives what a session owns, in the order of deletion: the objects that carry its id, the virtual machine that
+// its row names even where that carries no label (one from before the labels), and the Secrets that are its by name. An object
+// of another environment under the same id is a contradiction, given as foreign.
 func (v view) sessionObjects(row Session) (objects []Object, foreign *Object) {
-	candidates := v.bySession[row.ID]
-	if named, found := v.vmsByName[row.VMName]; found && named.Session == "" {
-		candidates = append(slices.Clone(candidates), named)
+	candidates := slices.Clone(v.bySession[row.ID])
+	if named, found := v.vmsByName[row.VMName]; found && named.Session == "" && v.vmNameClaims[row.VMName] == 1 {
+		candidates = append(candidates, named)
 	}
+	candidates = append(candidates, v.secretsOfName(row, candidates)...)
 	for i, object := range candidates {
 		if object.Environment != "" && !v.ours(object) {
 			return nil, &candidates[i]

@@ -23,6 +23,8 @@ type Object struct {
 	Deleting *time.Time
 	// Deadline is the deadline annotation as it is written, empty where it is missing.
 	Deadline string
+	// Reaped is the annotation that a pass left before it asked for the deletion, empty where there is none.
+	Reaped string
 	// Owners are the UIDs that its ownerReferences name.
 	Owners []types.UID
 }
@@ -42,6 +44,7 @@ func newObject(kind Kind, labels lab.Labels, metadata *metav1.PartialObjectMetad
 		Environment: metadata.Labels[labels.Environment],
 		Created:     metadata.CreationTimestamp.Time,
 		Deadline:    metadata.Annotations[lab.DeadlineAnnotation],
+		Reaped:      metadata.Annotations[lab.ReapedAnnotation],
 	}
 	if metadata.DeletionTimestamp != nil {
 		object.Deleting = new(metadata.DeletionTimestamp.Time)

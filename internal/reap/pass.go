@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	"go.uber.org/zap"
@@ -21,6 +22,7 @@ import (
 type ClusterAccess interface {
 	List(ctx context.Context, kind Kind, namespace string) ([]Object, error)
 	Get(ctx context.Context, kind Kind, namespace, name string) (Object, error)
+	Annotate(ctx context.Context, object Object, key, value string) error
 	Delete(ctx context.Context, object Object) error
 }
 
@@ -29,8 +31,8 @@ type SessionStore interface {
 	// Read gives all rows that are not known to be over, the clock and the fence, all of one moment.
 	Read(ctx context.Context) (Rows, error)
 	// Expire locks the row, checks that it is still live and past its end, runs work, and only after that succeeded writes
-	// that the session expired. The reason is not empty where the row was left alone.
-	Expire(ctx context.Context, id string, work func(context.Context) error) (left string, err error)
+	// that the session expired. The reason is not empty where the row was left alone, by itself or by work.
+	Expire(ctx context.Context, id string, work func(context.Context) (left string, err error)) (left string, err error)
 	// Live tells whether a row of this id is not known to be over.
 	Live(ctx context.Context, id string) (bool, error)
 	// Fail writes that a running session failed, if it still runs under this virtual machine's name and started longer ago
@@ -42,42 +44,64 @@ type SessionStore interface {
 type Pass struct {
 	Cluster ClusterAccess
 	// Store is nil for an environment without a sessions database.
-	Store    SessionStore
+	Store SessionStore
+	// StoreErr, if set, says why the store must not be used in this pass.
+	StoreErr error
 	Contract lab.Contract
 	Settings Settings
 	Clock    clock.PassiveClock
 	Log      *zap.Logger
+	// Progress, if set, is told after each item how many of a direction's are finished. Calls do not overlap.
+	Progress func(direction Direction, finished, of int)
 }
 
-// Run reads, plans and applies, within the pass's time limit.
+// Run reads, plans and applies. When ctx is cancelled it begins nothing more, finishes what it is at, and reports; the
+// deadline of ctx ends that too.
 func (p *Pass) Run(ctx context.Context) Report {
 	started := p.Clock.Now()
-	ctx, cancel := context.WithTimeout(ctx, p.Settings.PassTimeout)
-	defer cancel()
-	plan := MakePlan(p.Read(ctx), p.Settings)
-	report := p.Apply(ctx, plan)
+	report := p.Apply(ctx, p.Plan(ctx))
 	report.StartedAt, report.Duration = started, p.Clock.Since(started)
 	return report
 }
 
+// Plan reads and plans. A panic makes an empty plan that holds every direction.
+func (p *Pass) Plan(ctx context.Context) (plan Plan) {
+	defer func() {
+		if recovered := recover(); recovered != nil {
+			p.Log.Error("planning panicked", zap.Any("panic", recovered), zap.ByteString("stack", debug.Stack()))
+			plan = Plan{}
+			plan.hold(Aborted, fmt.Sprintf("panic: %v", recovered), Directions()...)
+		}
+	}()
+	return MakePlan(p.Read(ctx), p.Settings)
+}
+
 // Apply works off a plan, direction by direction, in each several items at once. No item's failure keeps another from its
-// turn.
+// turn. A cancelled ctx lets the items at hand finish and begins no other.
 func (p *Pass) Apply(ctx context.Context, plan Plan) Report {
 	report := Report{Environment: p.Settings.Environment, StartedAt: p.Clock.Now(), Holds: plan.Holds, Notices: plan.Notices}
 	for _, direction := range Directions() {
-		report.Items = append(report.Items, p.applyAll(ctx, plan.Of(direction))...)
+		report.Items = append(report.Items, p.applyAll(ctx, direction, plan.Of(direction))...)
 	}
 	report.Duration = p.Clock.Since(report.StartedAt)
 	return report
 }
 
-func (p *Pass) applyAll(ctx context.Context, actions []Action) []Item {
+func (p *Pass) applyAll(ctx context.Context, direction Direction, actions []Action) []Item {
 	items := make([]Item, len(actions))
 	var group errgroup.Group
 	group.SetLimit(p.Settings.Concurrency)
+	var mutex sync.Mutex
+	finished := 0
 	for i, action := range actions {
 		group.Go(func() error {
 			items[i] = p.applyOne(ctx, action)
+			if p.Progress != nil {
+				mutex.Lock()
+				defer mutex.Unlock()
+				finished++
+				p.Progress(direction, finished, len(actions))
+			}
 			return nil
 		})
 	}
@@ -97,10 +121,13 @@ func (p *Pass) applyOne(ctx context.Context, action Action) (item Item) {
 		p.record(item)
 	}()
 	if err := ctx.Err(); err != nil {
-		item.Detail = "not reached: the pass ran out of time"
+		item.Detail = "not reached: the pass was told to stop"
+		if errors.Is(err, context.DeadlineExceeded) {
+			item.Detail = "not reached: the pass ran out of time"
+		}
 		return item
 	}
-	ctx, cancel := context.WithTimeout(ctx, p.Settings.ItemTimeout)
+	ctx, cancel := p.itemContext(ctx)
 	defer cancel()
 	kept, err := p.do(ctx, action)
 	switch {
@@ -115,6 +142,15 @@ func (p *Pass) applyOne(ctx context.Context, action Action) (item Item) {
 		item.Result = Done
 	}
 	return item
+}
+
+// itemContext bounds an item by its own limit and by the pass's, but not by a cancelled pass: what was begun is finished.
+func (p *Pass) itemContext(ctx context.Context) (context.Context, context.CancelFunc) {
+	limit := time.Now().Add(p.Settings.ItemTimeout)
+	if deadline, limited := ctx.Deadline(); limited && deadline.Before(limit) {
+		limit = deadline
+	}
+	return context.WithDeadline(context.WithoutCancel(ctx), limit)
 }
 
 func (p *Pass) do(ctx context.Context, action Action) (kept string, err error) {
@@ -134,18 +170,18 @@ func (p *Pass) do(ctx context.Context, action Action) (kept string, err error) {
 // expire deletes what a session owns while its row is locked: a student who presses extend meanwhile either came first, and
 // keeps the machine, or waits and is told that the session is over.
 func (p *Pass) expire(ctx context.Context, action Action) (string, error) {
-	return p.Store.Expire(ctx, action.Session, func(ctx context.Context) error {
+	return p.Store.Expire(ctx, action.Session, func(ctx context.Context) (string, error) {
 		gate := p.gate()
 		for _, object := range action.Objects {
-			fate, err := gate.deleteListed(ctx, object)
+			kept, err := gate.delete(ctx, action, object, still(object))
 			if err != nil {
-				return err
+				return "", err
 			}
-			if !fate.deleted {
-				return fmt.Errorf("%s: %s; the next pass looks again", object, fate.kept)
+			if kept != "" {
+				return fmt.Sprintf("%s: %s; the next pass looks again", object, kept), nil
 			}
 		}
-		return nil
+		return "", nil
 	})
 }
 
@@ -158,9 +194,7 @@ func (p *Pass) deleteOrphan(ctx context.Context, action Action) (string, error) 
 	if live {
 		return "its session is live now", nil
 	}
-	object := action.Objects[0]
-	fate, err := p.gate().deleteFresh(ctx, object, stillOrphan(object, p.Settings.Environment))
-	return fate.kept, err
+	return p.gate().delete(ctx, action, action.Objects[0], still(action.Objects[0]))
 }
 
 // failGhost believes that a virtual machine does not exist only when the API server says so of its very name.
@@ -180,12 +214,11 @@ func (p *Pass) failGhost(ctx context.Context, action Action) (string, error) {
 }
 
 func (p *Pass) deletePastDeadline(ctx context.Context, action Action) (string, error) {
-	fate, err := p.gate().deleteFresh(ctx, action.Objects[0], stillPastDeadline(p.Settings.Environment, p.Clock.Now()))
-	return fate.kept, err
+	return p.gate().delete(ctx, action, action.Objects[0], stillPastDeadline(action.Objects[0], p.Clock.Now()))
 }
 
 func (p *Pass) gate() *gate {
-	return &gate{cluster: p.Cluster, environment: p.Settings.Environment}
+	return &gate{cluster: p.Cluster, environment: p.Settings.Environment, itemTimeout: p.Settings.ItemTimeout, clock: p.Clock, log: p.Log}
 }
 
 // record writes one line an item. The fields are a fixed schema.

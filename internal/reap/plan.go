@@ -105,6 +105,7 @@ func MakePlan(s Snapshot, settings Settings) Plan {
 			direction.judge(v, &plan)
 		}
 	}
+	noticeStuck(v, &plan)
 	applyBrakes(v, &plan)
 	return plan
 }
@@ -130,6 +131,8 @@ func openDirections(s Snapshot, settings Settings, plan *Plan) map[Direction]boo
 		plan.hold(Aborted, s.RowsErr.Error(), needDatabase...)
 	case s.Rows.Fence != settings.Environment:
 		plan.hold(Fenced, fenceReason(s.Rows.Fence, settings.Environment), needDatabase...)
+	case s.Rows.ReadOnly:
+		plan.hold(Aborted, readOnlyReason, needDatabase...)
 	case s.ObjectsErr != nil:
 		plan.hold(Aborted, s.ObjectsErr.Error(), needDatabase...)
 	default:
@@ -140,14 +143,17 @@ func openDirections(s Snapshot, settings Settings, plan *Plan) map[Direction]boo
 	return open
 }
 
+// readOnlyReason says why a database that takes no writes is not believed: after a fail-over it may be a standby that lags, in
+// which the newest sessions are missing.
+const readOnlyReason = "the database is read-only, as a standby is; what it says may be old, and nothing can be written to it"
+
 // fenceReason says what is wrong with the database's fence. On 2026-09-12 a development reaper judged production's virtual
 // machines by its own database; behind the fence it would have stopped here.
 func fenceReason(fence, environment string) string {
-	const setting = "vmwarden.environment"
 	if fence == "" {
-		return fmt.Sprintf("the database does not say which environment it is of; have its owner run: ALTER DATABASE … SET %s = '%s'", setting, environment)
+		return fmt.Sprintf("the database does not say which environment it is of; have its owner run: ALTER DATABASE … SET %s = '%s'", fenceSetting, environment)
 	}
-	return fmt.Sprintf("the database says that it is environment %q (%s), and this reaper is of %q; check DATABASE_URL and --environment", fence, setting, environment)
+	return fmt.Sprintf("the database says that it is environment %q (%s), and this reaper is of %q; check DATABASE_URL and --environment", fence, fenceSetting, environment)
 }
 
 // byAge orders actions by what has waited longest.

@@ -23,6 +23,7 @@ func testSettings() Settings {
 		Labels:           lab.Labels{Session: "ttlab.io/session", Environment: "ttlab.io/env"},
 		Words:            config.Statuses{Starting: "starting", Running: "running", Expired: "expired", Failed: "failed", Ended: []string{"finished"}},
 		Runtimes:         config.Runtimes{VM: "vm", Pod: "pod"},
+		SecretNames:      []string{"{vm}-cloudinit", "lab-{session8}-cloudinit"},
 		OrphanMinimumAge: 5 * time.Minute,
 		StartupGrace:     10 * time.Minute,
 		Brakes: config.Brakes{
@@ -55,6 +56,15 @@ func deleting(at time.Time) func(*Object) { return func(o *Object) { o.Deleting 
 func unlabelled(o *Object)                { o.Session, o.Environment = "", "" }
 func ownedBy(uid types.UID) func(*Object) { return func(o *Object) { o.Owners = []types.UID{uid} } }
 
+// secretNamed is a Secret without labels.
+func secretNamed(name string, changes ...func(*Object)) Object {
+	o := Object{Kind: Secret, Namespace: "lab-vms", Name: name, UID: types.UID("uid-" + name), Created: minutes(-60)}
+	for _, change := range changes {
+		change(&o)
+	}
+	return o
+}
+
 // row is a running session of half an hour, with half an hour to go.
 func row(id string, changes ...func(*Session)) Session {
 	s := Session{ID: id, Runtime: "vm", Status: "running", VMName: "lab-" + id, StartedAt: new(minutes(-30)), ExpiresAt: new(minutes(30))}
@@ -68,7 +78,7 @@ func ended(s *Session) {
 	s.StartedAt, s.ExpiresAt, s.PastEnd = new(minutes(-61)), new(minutes(-1)), true
 }
 func unnamed(s *Session)                      { s.VMName = "" }
-func status(word string) func(*Session)       { return func(s *Session) { s.Status = word } }
+func statusOf(word string) func(*Session)     { return func(s *Session) { s.Status = word } }
 func started(at *time.Time) func(*Session)    { return func(s *Session) { s.StartedAt = at } }
 func runtimeOf(runtime string) func(*Session) { return func(s *Session) { s.Runtime = runtime } }
 
@@ -109,7 +119,7 @@ func TestMakePlan(t *testing.T) {
 			[]string{"expired a: VirtualMachine/lab-a Secret/lab-a Service/lab-a NetworkPolicy/lab-a"},
 		},
 		"expired and its machine is gone already":    {world(nil, row("a", ended)), []string{"expired a"}},
-		"expired while starting":                     {world(nil, row("a", ended, status("starting"))), []string{"expired a"}},
+		"expired while starting":                     {world(nil, row("a", ended, statusOf("starting"))), []string{"expired a"}},
 		"an expired Pod session":                     {world([]Object{machine("a", of(Pod))}, row("a", ended, runtimeOf("pod"), unnamed)), []string{"expired a: Pod/lab-a"}},
 		"expired, from before the labels":            {world([]Object{machine("a", unlabelled)}, row("a", ended)), []string{"expired a: VirtualMachine/lab-a"}},
 		"expired, labelled with the session alone":   {world([]Object{machine("a", in(""))}, row("a", ended)), []string{"expired a: VirtualMachine/lab-a"}},
@@ -118,11 +128,37 @@ func TestMakePlan(t *testing.T) {
 		"expired, and terminating already":           {world([]Object{machine("a", deleting(minutes(-1)))}, row("a", ended)), []string{"expired a"}},
 		"an end that is no point in time":            {world([]Object{machine("a")}, row("a", ended, func(s *Session) { s.ExpiresAt = nil })), []string{"notice session a"}},
 		"an end before the start":                    {world([]Object{machine("a")}, row("a", ended, started(new(minutes(-0))))), []string{"notice session a"}},
-		"an unknown status protects":                 {world([]Object{machine("a")}, row("a", ended, status("paused"))), []string{"notice session a"}},
-		"no status protects":                         {world([]Object{machine("a")}, row("a", ended, status(""))), []string{"notice session a"}},
+		"an unknown status protects":                 {world([]Object{machine("a")}, row("a", ended, statusOf("paused"))), []string{"notice session a"}},
+		"no status protects":                         {world([]Object{machine("a")}, row("a", ended, statusOf(""))), []string{"notice session a"}},
 		"two expired, the one that waited longest first": {
 			world(nil, row("a", ended), row("b", ended, func(s *Session) { s.ExpiresAt = new(minutes(-9)) })),
 			[]string{"expired b", "expired a"},
+		},
+
+		"expired, with a Secret that is its by name": {
+			world([]Object{machine("a"), secretNamed("lab-a-cloudinit")}, row("a", ended)),
+			[]string{"expired a: VirtualMachine/lab-a Secret/lab-a-cloudinit"},
+		},
+		"expired, its machine gone and its Secret left": {
+			world([]Object{secretNamed("lab-a-cloudinit")}, row("a", ended)), []string{"expired a: Secret/lab-a-cloudinit"},
+		},
+		"a Secret that is a member's by name": {
+			world([]Object{machine("a"), machine("a", func(o *Object) { o.Name = "lab-a-n1" }), secretNamed("lab-a-n1-cloudinit")}, row("a", ended)),
+			[]string{"expired a: VirtualMachine/lab-a VirtualMachine/lab-a-n1 Secret/lab-a-n1-cloudinit"},
+		},
+		"a Secret of its name that carries another session": {
+			world([]Object{secretNamed("lab-a-cloudinit", func(o *Object) { o.Session, o.Environment = "b", "prod" })}, row("a", ended), row("b", statusOf("starting"))),
+			[]string{"expired a"},
+		},
+		"a Secret of its name that carries another environment": {
+			world([]Object{secretNamed("lab-a-cloudinit", in("dev"))}, row("a", ended)), []string{"expired a"},
+		},
+		"a Secret of its name that would be a live session's too": {
+			world([]Object{secretNamed("lab-a-cloudinit")}, row("a", ended), row("b", statusOf("starting"), func(s *Session) { s.VMName = "lab-a" })), []string{"expired a"},
+		},
+		"a Secret of nobody's name": {world([]Object{secretNamed("lab-b-cloudinit"), secretNamed("registry")}, row("a", ended)), []string{"expired a"}},
+		"an unlabelled machine that two rows name": {
+			world([]Object{machine("a", unlabelled)}, row("a", ended), row("b", func(s *Session) { s.VMName = "lab-a" })), []string{"expired a"},
 		},
 
 		"an orphan":                             {world([]Object{machine("a")}), []string{"orphan a: VirtualMachine/lab-a"}},
@@ -136,11 +172,13 @@ func TestMakePlan(t *testing.T) {
 		"an instance whose machine is gone":     {world([]Object{machine("a", of(VirtualMachineInstance), ownedBy("uid-gone"))}), []string{"orphan a: VirtualMachineInstance/lab-a"}},
 		"an orphan that is terminating":         {world([]Object{machine("a", deleting(minutes(-1)))}), nil},
 		"an orphan that is stuck terminating":   {world([]Object{machine("a", deleting(minutes(-120)))}), []string{"notice VirtualMachine/lab-a"}},
-		"a session that is starting protects":   {world([]Object{machine("a", of(Secret))}, row("a", status("starting"), unnamed)), nil},
+		"a session's machine that is stuck":     {world([]Object{machine("a", deleting(minutes(-120)))}, row("a", ended)), []string{"expired a", "notice VirtualMachine/lab-a"}},
+		"another's that is stuck":               {world([]Object{machine("a", in("dev"), deleting(minutes(-120)))}), nil},
+		"a session that is starting protects":   {world([]Object{machine("a", of(Secret))}, row("a", statusOf("starting"), unnamed)), nil},
 
 		"a ghost":                                  {world(nil, row("a")), []string{"ghost a"}},
 		"no ghost within the grace":                {world(nil, row("a", started(new(minutes(-9))))), nil},
-		"no ghost while starting":                  {world(nil, row("a", status("starting"))), nil},
+		"no ghost while starting":                  {world(nil, row("a", statusOf("starting"))), nil},
 		"no ghost without a start":                 {world(nil, row("a", started(nil))), []string{"notice session a"}},
 		"no ghost without a name":                  {world(nil, row("a", unnamed)), []string{"notice session a"}},
 		"no ghost for a Pod session":               {world(nil, row("a", runtimeOf("pod"), unnamed)), nil},
@@ -178,6 +216,10 @@ func TestMakePlan(t *testing.T) {
 		"a database without a fence": {
 			Snapshot{Objects: []Object{machine("a")}, ListedAt: noon, Rows: Rows{Now: noon}},
 			[]string{"hold expired Fenced", "hold orphan Fenced", "hold ghost Fenced"},
+		},
+		"a standby": {
+			Snapshot{Objects: []Object{machine("a"), machine("b", deadline("2026-11-29T11:00:00Z"))}, ListedAt: noon, Rows: Rows{Now: noon, Fence: "prod", ReadOnly: true, Sessions: []Session{row("c", ended)}}},
+			[]string{"deadline b: VirtualMachine/lab-b", "hold expired Aborted", "hold orphan Aborted", "hold ghost Aborted"},
 		},
 		"clocks apart": {
 			Snapshot{Objects: []Object{machine("a", deadline("2026-11-29T11:00:00Z"))}, ListedAt: noon, Rows: Rows{Now: minutes(4), Fence: "prod"}},

@@ -9,12 +9,13 @@ import (
 )
 
 const (
-	// setTimeouts bounds what follows in the transaction. $1: lock, $2: statement. The transaction of the pass's lock waits
-	// in between by design.
-	setTimeouts = `select set_config('lock_timeout', $1, true), set_config('statement_timeout', $2, true),
-		set_config('idle_in_transaction_session_timeout', '0', true)`
-
-	readFence = `select coalesce(current_setting('vmwarden.environment', true), ''), now()`
+	// openTransaction bounds what follows in the transaction, and says where it runs: a connection that was made anew may
+	// have met another server. $1: lock, $2: statement, $3: time zone, or an empty one for the database's own. The transaction
+	// of the pass's lock waits in between by design.
+	openTransaction = `select now(), coalesce(current_setting('` + fenceSetting + `', true), ''), current_setting('transaction_read_only') = 'on'
+		from (select set_config('lock_timeout', $1, true), set_config('statement_timeout', $2, true),
+			set_config('idle_in_transaction_session_timeout', '0', true),
+			set_config('TimeZone', coalesce(nullif($3, ''), current_setting('TimeZone')), true)) as limits`
 
 	takePassLock = `select pg_try_advisory_xact_lock(hashtextextended('vmwarden: pass', 0))`
 )
@@ -53,7 +54,7 @@ func newQueries(database config.Database) queries {
 	return queries{
 		readSessions: names.Replace(`
 			select {id}::text, {runtime}::text, {status}::text, {vm_name}::text, {started_at}::timestamptz, {expires_at}::timestamptz,
-				coalesce({expires_at} <= now(), false)
+				coalesce({expires_at} <= now(), false), pg_typeof({started_at})::text, pg_typeof({expires_at})::text
 			from {table}
 			where ({status}::text = any($1)) is not true`),
 		lockExpired: names.Replace(`

@@ -24,4 +24,6 @@ type Rows struct {
 	Now time.Time
 	// Fence is the environment that the database says it belongs to; empty where it says nothing.
 	Fence string
+	// ReadOnly is true for a standby, and for a database that was closed to writes: what it says may be old.
+	ReadOnly bool
 }

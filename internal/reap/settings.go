@@ -7,6 +7,9 @@ import (
 	"github.com/ttlab/vmwarden/internal/lab"
 )
 
+// maxReportTimeout is how much of a pass's time is kept free for its reports.
+const maxReportTimeout = 10 * time.Second
+
 // Settings is all of the configuration that a pass of one environment goes by.
 type Settings struct {
 	Environment      string
@@ -16,10 +19,14 @@ type Settings struct {
 	VMNamespace      string
 	OrphanMinimumAge time.Duration
 	StartupGrace     time.Duration
-	ItemTimeout      time.Duration
-	PassTimeout      time.Duration
-	Concurrency      int
-	Brakes           config.Brakes
+	// SecretNames are the templates of the names that a session's Secrets have.
+	SecretNames []string
+	ItemTimeout time.Duration
+	// PassTimeout bounds everything, ReportTimeout the part of it that is left to the reports.
+	PassTimeout   time.Duration
+	ReportTimeout time.Duration
+	Concurrency   int
+	Brakes        config.Brakes
 	// Released are the brakes that an admin lets this one pass through.
 	Released []BrakeName
 }
@@ -34,8 +41,10 @@ func NewSettings(c *config.WardenConfig, environment string, released []BrakeNam
 		VMNamespace:      c.VMNamespace,
 		OrphanMinimumAge: c.Reaping.OrphanMinimumAge.Duration,
 		StartupGrace:     c.Reaping.StartupGrace.Duration,
+		SecretNames:      c.Reaping.SecretNames,
 		ItemTimeout:      c.Reaping.ItemTimeout.Duration,
 		PassTimeout:      c.Reaping.PassTimeout.Duration,
+		ReportTimeout:    min(maxReportTimeout, c.Reaping.PassTimeout.Duration/4),
 		Concurrency:      int(c.Reaping.Concurrency),
 		Brakes:           c.Brakes,
 		Released:         released,

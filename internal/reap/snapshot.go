@@ -45,19 +45,24 @@ func (p *Pass) places() []place {
 // Read takes the snapshot. It has no error of its own: what could not be read is in the snapshot, and aborts the directions
 // that depend on it.
 func (p *Pass) Read(ctx context.Context) Snapshot {
-	s := Snapshot{ListedAt: p.Clock.Now(), NoDatabase: p.Store == nil}
+	s := Snapshot{ListedAt: p.Clock.Now(), NoDatabase: p.Store == nil && p.StoreErr == nil}
 	for _, place := range p.places() {
 		objects, err := p.list(ctx, place)
 		switch {
 		case err == nil:
 			s.Objects = append(s.Objects, objects...)
 		case place.kind == VirtualMachine:
+			// Nothing can be judged any more; what else hangs need not be waited for.
 			s.MachinesErr = err
+			return s
 		default:
 			s.ObjectsErr = errors.Join(s.ObjectsErr, err)
 		}
 	}
-	if p.Store != nil {
+	switch {
+	case p.StoreErr != nil:
+		s.RowsErr = p.StoreErr
+	case p.Store != nil:
 		s.Rows, s.RowsErr = p.readRows(ctx)
 	}
 	return s

@@ -15,27 +15,43 @@ type view struct {
 	// vmsByName holds the virtual machines of the VM namespace, labelled or not.
 	vmsByName map[string]Object
 	vmUIDs    map[types.UID]bool
+	// secretsByName holds the Secrets of the VM namespace, labelled or not.
+	secretsByName map[string]Object
+	// vmNameClaims and secretNameClaims count the rows by which a name would be theirs: one that two sessions claim is nobody's.
+	vmNameClaims     map[string]int
+	secretNameClaims map[string]int
 }
 
 func newView(s Snapshot, settings Settings) view {
 	v := view{
-		Snapshot:  s,
-		settings:  settings,
-		rows:      make(map[string]*Session, len(s.Rows.Sessions)),
-		bySession: map[string][]Object{},
-		vmsByName: map[string]Object{},
-		vmUIDs:    map[types.UID]bool{},
+		Snapshot:         s,
+		settings:         settings,
+		rows:             make(map[string]*Session, len(s.Rows.Sessions)),
+		bySession:        map[string][]Object{},
+		vmsByName:        map[string]Object{},
+		vmUIDs:           map[types.UID]bool{},
+		secretsByName:    map[string]Object{},
+		vmNameClaims:     map[string]int{},
+		secretNameClaims: map[string]int{},
 	}
 	for i := range s.Rows.Sessions {
-		v.rows[s.Rows.Sessions[i].ID] = &s.Rows.Sessions[i]
+		row := &s.Rows.Sessions[i]
+		v.rows[row.ID] = row
+		v.vmNameClaims[row.VMName]++
+		for _, name := range secretNames(settings.SecretNames, row.ID, []string{row.VMName}) {
+			v.secretNameClaims[name]++
+		}
 	}
 	for _, object := range s.Objects {
 		if object.Session != "" {
 			v.bySession[object.Session] = append(v.bySession[object.Session], object)
 		}
-		if object.Kind == VirtualMachine {
+		switch object.Kind {
+		case VirtualMachine:
 			v.vmsByName[object.Name] = object
 			v.vmUIDs[object.UID] = true
+		case Secret:
+			v.secretsByName[object.Name] = object
 		}
 	}
 	return v

@@ -79,11 +79,11 @@ func pass(t *testing.T, environment string) *reap.Pass {
 	if err != nil {
 		t.Fatal(err)
 	}
-	store, err := reap.OpenStore(t.Context(), shared.ReaperURL(environment), parsed.Database, parsed.Reaping.Concurrency)
+	store, err := reap.OpenStore(t.Context(), shared.ReaperURL(environment), parsed.Database, environment, parsed.Reaping.Concurrency)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(store.Close)
+	t.Cleanup(func() { store.Close(contextAfter(t)) })
 	return &reap.Pass{
 		Cluster:  &reap.Cluster{Client: client, Contract: parsed.Contract()},
 		Store:    store,
