@@ -1,6 +1,6 @@
 #!/bin/sh
-# Sees to it that the tests find PostgreSQL 15 or newer, at the places where they look. Installs Debian's package if it is missing and
-# we may; else says what to install.
+# Sees to it that the tests find PostgreSQL 15 or newer and PgBouncer, at the places where they look. Installs Debian's packages if they
+# are missing and we may; else says what to install.
 set -eu
 
 # shellcheck source=hack/debian.sh
@@ -31,21 +31,30 @@ found() {
 }
 
 give_up() {
-  echo "ensure.sh: PostgreSQL $oldest or newer is needed: $1" >&2
+  echo "ensure.sh: PostgreSQL $oldest or newer and PgBouncer are needed: $1" >&2
   exit 1
 }
 
-if found; then
-  exit 0
-fi
-[ -z "${POSTGRES_BIN:-}" ] || give_up "\$POSTGRES_BIN ($POSTGRES_BIN) does not hold it"
-remedy=$(installable postgresql) || give_up "$remedy (the server: initdb and postgres), or set POSTGRES_BIN to their directory"
+pgbouncer_found() {
+  command -v pgbouncer >/dev/null || [ -x /usr/sbin/pgbouncer ]
+}
 
-# The package would start a server on port 5432 for itself, which the tests do not use.
-if [ ! -e /etc/postgresql-common/createcluster.conf ]; then
-  as_root mkdir -p /etc/postgresql-common
-  echo 'create_main_cluster = false' | as_root tee /etc/postgresql-common/createcluster.conf >/dev/null
-fi
-install_package postgresql
+if ! found; then
+  [ -z "${POSTGRES_BIN:-}" ] || give_up "\$POSTGRES_BIN ($POSTGRES_BIN) does not hold it"
+  remedy=$(installable postgresql) || give_up "$remedy (the server: initdb and postgres), or set POSTGRES_BIN to their directory"
 
-found || give_up "the package postgresql of this system is older; use one that the PostgreSQL project publishes"
+  # The package would start a server on port 5432 for itself, which the tests do not use.
+  if [ ! -e /etc/postgresql-common/createcluster.conf ]; then
+    as_root mkdir -p /etc/postgresql-common
+    echo 'create_main_cluster = false' | as_root tee /etc/postgresql-common/createcluster.conf >/dev/null
+  fi
+  install_package postgresql
+
+  found || give_up "the package postgresql of this system is older; use one that the PostgreSQL project publishes"
+fi
+
+if ! pgbouncer_found; then
+  remedy=$(installable pgbouncer) || give_up "$remedy"
+  install_package pgbouncer
+  pgbouncer_found || give_up "the package pgbouncer brought no program of that name"
+fi
