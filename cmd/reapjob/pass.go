@@ -27,6 +27,7 @@ func runPass(ctx context.Context, s settings) error {
 	pass.Progress = progressOn(s.progress)
 	work, stopWork := context.WithTimeout(whole, timeout-pass.Settings.ReportTimeout)
 	defer stopWork()
+	defer context.AfterFunc(ctx, func() { s.log.Warn("told to stop: what was begun is finished, and no more is begun") })()
 	report, alone := runAlone(work, pass, store)
 	if !alone {
 		if _, err := fmt.Fprintf(s.stdout, "environment %s: another pass is at work; nothing to do for this one\n", s.environment.Name); err != nil {

@@ -133,12 +133,27 @@ func obstruct(t *testing.T, name string, hang bool) {
 	} else if err := listener.Close(); err != nil {
 		t.Fatal(err)
 	}
+	registerObstacle(t, listener.Addr().String(), name)
+	t.Cleanup(func() { unobstruct(t) })
+	await(t, "the obstacle takes effect", func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, lookTime)
+		defer cancel()
+		if dryDelete(ctx, name) == nil {
+			return errors.New("the deletion is still accepted")
+		}
+		return nil
+	})
+}
+
+// registerObstacle makes the API server ask at this address before it deletes the virtual machine.
+func registerObstacle(t *testing.T, address, name string) {
+	t.Helper()
 	admission := clients(t).AdmissionregistrationV1().ValidatingWebhookConfigurations()
 	configuration := &admissionregistrationv1.ValidatingWebhookConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Name: obstacleName},
 		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
 			Name:         "obstacle.lab.test",
-			ClientConfig: admissionregistrationv1.WebhookClientConfig{URL: new("https://" + listener.Addr().String()), CABundle: shared.ControlPlane.CA()},
+			ClientConfig: admissionregistrationv1.WebhookClientConfig{URL: new("https://" + address), CABundle: shared.ControlPlane.CA()},
 			Rules:        []admissionregistrationv1.RuleWithOperations{deletesOfMachines()},
 			MatchConditions: []admissionregistrationv1.MatchCondition{
 				{Name: "this-one", Expression: fmt.Sprintf("oldObject.metadata.name == '%s'", name)},
@@ -150,15 +165,6 @@ func obstruct(t *testing.T, name string, hang bool) {
 	if _, err := admission.Create(t.Context(), configuration, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { unobstruct(t) })
-	await(t, "the obstacle takes effect", func(ctx context.Context) error {
-		ctx, cancel := context.WithTimeout(ctx, lookTime)
-		defer cancel()
-		if dryDelete(ctx, name) == nil {
-			return errors.New("the deletion is still accepted")
-		}
-		return nil
-	})
 }
 
 // unobstruct takes the obstacle away. It may be called again.

@@ -28,24 +28,33 @@ func (l *Lab) Reapjob(ctx context.Context, environment, configuration string, ar
 
 // ReapjobWith does what Reapjob does with a database of the caller's choice.
 func (l *Lab) ReapjobWith(ctx context.Context, environment, databaseURL, configuration string, arguments ...string) (Run, error) {
+	command, err := l.ReapjobCommand(ctx, environment, databaseURL, configuration, arguments...)
+	if err != nil {
+		return Run{}, err
+	}
+	return runCommand(command)
+}
+
+// ReapjobCommand is the command that ReapjobWith runs, for a caller that has more to do with it than to wait.
+func (l *Lab) ReapjobCommand(ctx context.Context, environment, databaseURL, configuration string, arguments ...string) (*exec.Cmd, error) {
 	directory, err := os.MkdirTemp(l.group.Directory(), "reapjob")
 	if err != nil {
-		return Run{}, fmt.Errorf("making a directory for reapjob: %w", err)
+		return nil, fmt.Errorf("making a directory for reapjob: %w", err)
 	}
 	config := filepath.Join(directory, "config.yaml")
 	if err := os.WriteFile(config, []byte(configuration), 0o600); err != nil {
-		return Run{}, fmt.Errorf("writing reapjob's configuration: %w", err)
+		return nil, fmt.Errorf("writing reapjob's configuration: %w", err)
 	}
 	account, err := l.ReaperConfig(ctx, environment)
 	if err != nil {
-		return Run{}, err
+		return nil, err
 	}
 	kubeconfig := filepath.Join(directory, "kubeconfig")
 	if err := l.ControlPlane.WriteKubeconfig(kubeconfig, account); err != nil {
-		return Run{}, err
+		return nil, err
 	}
 	arguments = append(arguments, "--config", config, "--environment", environment, "--kubeconfig", kubeconfig)
-	return runBinary(ctx, l.reapjob, []string{"DATABASE_URL=" + databaseURL}, arguments...)
+	return newCommand(ctx, l.reapjob, []string{"DATABASE_URL=" + databaseURL}, arguments...), nil
 }
 
 // ReaperConfig signs in as an environment's reaper.
@@ -59,15 +68,23 @@ func (l *Lab) Binary(ctx context.Context, name string, arguments ...string) (Run
 }
 
 func runBinary(ctx context.Context, path string, environment []string, arguments ...string) (Run, error) {
-	var stdout, stderr bytes.Buffer
+	return runCommand(newCommand(ctx, path, environment, arguments...))
+}
+
+func newCommand(ctx context.Context, path string, environment []string, arguments ...string) *exec.Cmd {
 	command := exec.CommandContext(ctx, path, arguments...)
 	command.Env = slices.Concat(environment, []string{"PATH=" + os.Getenv("PATH")})
+	return command
+}
+
+func runCommand(command *exec.Cmd) (Run, error) {
+	var stdout, stderr bytes.Buffer
 	command.Stdout, command.Stderr = &stdout, &stderr
 	err := command.Run()
 	run := Run{Stdout: stdout.String(), Stderr: stderr.String(), Status: command.ProcessState.ExitCode()}
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
-		return run, fmt.Errorf("running %s: %w", filepath.Base(path), err)
+		return run, fmt.Errorf("running %s: %w", filepath.Base(command.Path), err)
 	}
 	return run, nil
 }
