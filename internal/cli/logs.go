@@ -21,6 +21,8 @@ func NewLogger(level string) (*zap.Logger, error) {
 	configuration.EncoderConfig.EncodeTime = zapcore.RFC3339NanoTimeEncoder
 	// Sampling drops lines that look alike. Two denials look alike, and an auditor needs both.
 	configuration.Sampling = nil
+	// What panicked brings its stack along; any other line's says nothing that the line does not.
+	configuration.DisableStacktrace = true
 	logger, err := configuration.Build()
 	if err != nil {
 		return nil, fmt.Errorf("setting up the log: %w", err)

@@ -36,6 +36,10 @@ func (c *Cluster) List(ctx context.Context, kind Kind, namespace string) ([]Obje
 		if err != nil {
 			return nil, fmt.Errorf("listing %s in namespace %s: %w", kind.Resource.Resource, namespace, err)
 		}
+		if page.ResourceVersion == "" {
+			// Every list is of some moment. What says none comes from something before the API server, and may well be empty.
+			return nil, fmt.Errorf("listing %s in namespace %s: the answer is no list of an API server", kind.Resource.Resource, namespace)
+		}
 		for i := range page.Items {
 			objects = append(objects, newObject(kind, c.Contract.Labels, &page.Items[i]))
 		}

@@ -3,18 +3,19 @@ package status
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
-	"k8s.io/client-go/util/retry"
 )
 
 // dataKey holds the Status as JSON.
 const dataKey = "status.json"
+
+// maxTries is how often a pass is entered again when somebody else wrote in between.
+const maxTries = 5
 
 // ConfigMapName names an environment's status ConfigMap, in the VM namespace.
 func ConfigMapName(environment string) string { return "vmwarden-status-" + environment }
@@ -55,31 +56,37 @@ func (s Store) parse(content string) (Status, error) {
 // Record enters a pass. It gives back the reference of the ConfigMap, for Events about what has no object of its own. The
 // installation makes the ConfigMap, so that a reaper needs no right to make any; where it is missing, making it is tried.
 func (s Store) Record(ctx context.Context, pass Pass) (corev1.ObjectReference, error) {
-	var stored *corev1.ConfigMap
-	err := retry.RetryOnConflict(retry.DefaultRetry, func() (err error) {
-		current, err := s.ConfigMaps.Get(ctx, ConfigMapName(s.Environment), metav1.GetOptions{})
-		missing := apierrors.IsNotFound(err)
-		if missing {
-			current = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: ConfigMapName(s.Environment)}}
-		} else if err != nil {
-			return err
+	// Not client-go's retry: it takes the end of the context for success.
+	for try := 1; ; try++ {
+		stored, err := s.write(ctx, pass)
+		if apierrors.IsConflict(err) && try < maxTries {
+			continue
 		}
-		if err := s.enter(current, pass); err != nil {
-			return err
+		if err != nil {
+			return corev1.ObjectReference{}, fmt.Errorf("writing the status ConfigMap %s: %w", ConfigMapName(s.Environment), err)
 		}
-		if missing {
-			stored, err = s.ConfigMaps.Create(ctx, current, metav1.CreateOptions{})
-		} else {
-			stored, err = s.ConfigMaps.Update(ctx, current, metav1.UpdateOptions{})
-		}
-		return err
-	})
-	if err != nil {
-		return corev1.ObjectReference{}, fmt.Errorf("writing the status ConfigMap %s: %w", ConfigMapName(s.Environment), err)
+		return corev1.ObjectReference{
+			APIVersion: "v1", Kind: "ConfigMap", Namespace: stored.Namespace, Name: stored.Name, UID: stored.UID,
+		}, nil
 	}
-	return corev1.ObjectReference{
-		APIVersion: "v1", Kind: "ConfigMap", Namespace: stored.Namespace, Name: stored.Name, UID: stored.UID,
-	}, nil
+}
+
+// write reads the ConfigMap, enters the pass and writes it back, unless somebody else did meanwhile.
+func (s Store) write(ctx context.Context, pass Pass) (*corev1.ConfigMap, error) {
+	current, err := s.ConfigMaps.Get(ctx, ConfigMapName(s.Environment), metav1.GetOptions{})
+	missing := apierrors.IsNotFound(err)
+	if missing {
+		current = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: ConfigMapName(s.Environment)}}
+	} else if err != nil {
+		return nil, err
+	}
+	if err := s.enter(current, pass); err != nil {
+		return nil, err
+	}
+	if missing {
+		return s.ConfigMaps.Create(ctx, current, metav1.CreateOptions{})
+	}
+	return s.ConfigMaps.Update(ctx, current, metav1.UpdateOptions{})
 }
 
 // enter adds the pass to what the ConfigMap holds. What cannot be read is replaced: else one broken edit would end the record.
@@ -91,7 +98,7 @@ func (s Store) enter(current *corev1.ConfigMap, pass Pass) error {
 	status.Add(pass)
 	content, err := json.Marshal(status)
 	if err != nil {
-		return errors.Join(errors.New("encoding the status"), err)
+		return fmt.Errorf("encoding the status: %w", err)
 	}
 	if current.Data == nil {
 		current.Data = map[string]string{}
