@@ -285,8 +285,13 @@ func TestAReadOnlyDatabaseDeletesNothing(t *testing.T) {
 	execute(t, "prod", `alter database prod set default_transaction_read_only = on`)
 	writable := func() {
 		query(t, "prod", func(ctx context.Context, connection *pgx.Conn) error {
-			_, err := connection.Exec(ctx, `set default_transaction_read_only = off; alter database prod reset default_transaction_read_only`)
-			return err
+			// One after the other: the transaction that the first one is in stays read-only.
+			for _, statement := range []string{`set default_transaction_read_only = off`, `alter database prod reset default_transaction_read_only`} {
+				if _, err := connection.Exec(ctx, statement); err != nil {
+					return err
+				}
+			}
+			return nil
 		})
 	}
 	t.Cleanup(writable)
