@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"go.uber.org/zap"
 	"k8s.io/client-go/metadata"
@@ -27,7 +26,8 @@ func runPass(ctx context.Context, s settings) error {
 	pass.Progress = progressOn(s.progress)
 	work, stopWork := context.WithTimeout(whole, timeout-pass.Settings.ReportTimeout)
 	defer stopWork()
-	defer context.AfterFunc(ctx, func() { s.log.Warn("told to stop: what was begun is finished, and no more is begun") })()
+	unwatch := context.AfterFunc(ctx, func() { s.log.Warn("told to stop: what was begun is finished, and no more is begun") })
+	defer unwatch()
 	report, alone := runAlone(work, pass, store)
 	if !alone {
 		if _, err := fmt.Fprintf(s.stdout, "environment %s: another pass is at work; nothing to do for this one\n", s.environment.Name); err != nil {
@@ -36,19 +36,13 @@ func runPass(ctx context.Context, s settings) error {
 		return nil
 	}
 	// A pass that was told to stop reports all the same.
-	reporting, stopReporting := context.WithTimeout(context.WithoutCancel(ctx), min(pass.Settings.ReportTimeout, remaining(whole)))
+	reporting, stopReporting := reap.BeyondCancel(whole, pass.Settings.ReportTimeout)
 	defer stopReporting()
 	publish(reporting, s, report)
 	if store != nil {
 		store.Close(reporting)
 	}
 	return exit(report.ExitStatus())
-}
-
-// remaining is how much is left of a context that has a deadline.
-func remaining(ctx context.Context) time.Duration {
-	deadline, _ := ctx.Deadline()
-	return time.Until(deadline)
 }
 
 // runAlone runs the pass under the lock that keeps a second one away. Without the lock only what needs no database is done.

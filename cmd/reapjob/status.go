@@ -3,9 +3,9 @@ package main
 import (
 	"context"
 	"fmt"
-	"time"
 
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/utils/clock"
 
 	"github.com/ttlab/vmwarden/internal/cli"
 	"github.com/ttlab/vmwarden/internal/status"
@@ -39,5 +39,5 @@ func printStatusTo(s settings, found status.Status) error {
 	if s.json {
 		return found.WriteJSON(s.stdout)
 	}
-	return found.WriteTable(s.stdout, time.Now())
+	return found.WriteTable(s.stdout, clock.RealClock{}.Now())
 }

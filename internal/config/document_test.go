@@ -1,6 +1,7 @@
 package config
 
 import (
+	"bytes"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -34,7 +35,7 @@ func TestTheDocumentedDefaultsAreTheDefaults(t *testing.T) {
 	}
 	got, gotErr := json.Marshal(documented)
 	want, wantErr := json.Marshal(defaults)
-	if gotErr != nil || wantErr != nil || string(got) != string(want) {
+	if gotErr != nil || wantErr != nil || !bytes.Equal(got, want) {
 		t.Errorf("documented: %s\ndefaults:   %s (%v, %v)", got, want, gotErr, wantErr)
 	}
 	var sections map[string]map[string]any

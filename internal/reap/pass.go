@@ -127,7 +127,7 @@ func (p *Pass) applyOne(ctx context.Context, action Action) (item Item) {
 		}
 		return item
 	}
-	ctx, cancel := p.itemContext(ctx)
+	ctx, cancel := BeyondCancel(ctx, p.Settings.ItemTimeout)
 	defer cancel()
 	kept, err := p.do(ctx, action)
 	switch {
@@ -142,15 +142,6 @@ func (p *Pass) applyOne(ctx context.Context, action Action) (item Item) {
 		item.Result = Done
 	}
 	return item
-}
-
-// itemContext bounds an item by its own limit and by the pass's, but not by a cancelled pass: what was begun is finished.
-func (p *Pass) itemContext(ctx context.Context) (context.Context, context.CancelFunc) {
-	limit := time.Now().Add(p.Settings.ItemTimeout)
-	if deadline, limited := ctx.Deadline(); limited && deadline.Before(limit) {
-		limit = deadline
-	}
-	return context.WithDeadline(context.WithoutCancel(ctx), limit)
 }
 
 func (p *Pass) do(ctx context.Context, action Action) (kept string, err error) {

@@ -22,7 +22,7 @@ import (
 
 const (
 	seedVariable = "VMWARDEN_TEST_SEED"
-	historySteps = 60
+	historySteps = 150
 )
 
 // history is a made-up life of two environments: sessions come, are extended, finish, expire, lose their machines, and passes run,
@@ -36,7 +36,7 @@ type history struct {
 	// owner is an open connection of each environment's database, for the backend's part, which waits for no lock: the pass that
 	// holds it is stopped in the middle.
 	owners map[string]*pgx.Conn
-	inPass bool
+	passes map[string]*reap.Pass
 	log    []string
 }
 
@@ -50,7 +50,7 @@ func TestNoHistoryCostsALiveSessionItsMachineOrLeaksForLong(t *testing.T) {
 	}
 	t.Logf("seed %d; to run it again, set %s", seed, seedVariable)
 	clean(t)
-	h := &history{t: t, random: rand.New(rand.NewPCG(seed, 0)), known: map[string][]string{}, owners: map[string]*pgx.Conn{}}
+	h := &history{t: t, random: rand.New(rand.NewPCG(seed, 0)), known: map[string][]string{}, owners: map[string]*pgx.Conn{}, passes: map[string]*reap.Pass{}}
 	for _, environment := range lab.Environments {
 		connection, err := pgx.Connect(t.Context(), shared.Postgres.URL(environment))
 		if err != nil {
@@ -61,6 +61,7 @@ func TestNoHistoryCostsALiveSessionItsMachineOrLeaksForLong(t *testing.T) {
 			t.Fatal(err)
 		}
 		h.owners[environment] = connection
+		h.passes[environment] = pass(t, environment)
 	}
 	for range historySteps {
 		if h.random.IntN(4) == 0 {
@@ -101,7 +102,9 @@ func (h *history) live() {
 		h.open(environment)
 		return
 	}
-	session := h.known[environment][h.random.IntN(len(h.known[environment]))]
+	// The old ones are over, and nothing more can happen to them.
+	recent := h.known[environment][max(0, len(h.known[environment])-6):]
+	session := recent[h.random.IntN(len(recent))]
 	switch h.random.IntN(5) {
 	case 0:
 		h.note("%s %s is extended", environment, session)
@@ -158,21 +161,19 @@ func (h *history) write(environment, statement string, arguments ...any) {
 // troubledPass runs a pass with errors, in the middle of which life goes on and which may die at any step.
 func (h *history) troubledPass(environment string) {
 	h.note("a pass of %s", environment)
-	h.inPass = true
 	report := h.pass(environment, 8).Run(h.t.Context())
-	h.inPass = false
 	for _, item := range report.Items {
 		h.note("  %s %s %s: %s", item.Direction, item.Session, item.Result, item.Detail)
 	}
 }
 
 func (h *history) pass(environment string, faultOneIn int) *reap.Pass {
-	p := pass(h.t, environment)
+	p := *h.passes[environment]
 	p.Settings = killSettings(p.Settings)
 	trouble := &trouble{history: h, environment: environment, oneIn: faultOneIn}
 	p.Cluster = troubledCluster{ClusterAccess: p.Cluster, trouble: trouble}
 	p.Store = troubledStore{SessionStore: p.Store, trouble: trouble}
-	return p
+	return &p
 }
 
 // expectAgreement checks that cluster and tables agree: a machine for every live session that has not lost it, and nothing else.
@@ -219,8 +220,14 @@ func (r *trouble) before() error {
 	if r.dead {
 		return errTrouble
 	}
-	if r.random.IntN(3) == 0 {
+	switch r.random.IntN(6) {
+	case 0, 1:
 		r.live()
+	case 2, 3:
+		// The student whose time is up presses the button at the last moment.
+		r.note("  … the next of %s that has ended is extended", r.environment)
+		r.write(r.environment, `update sessions set expires_at = now() + interval '60 min' where id = (select id from sessions
+			where expires_at <= now() and status = 'running' order by expires_at limit 1 for update skip locked)`)
 	}
 	r.dead = r.random.IntN(6*r.oneIn) == 0
 	if r.dead || r.random.IntN(r.oneIn) == 0 {

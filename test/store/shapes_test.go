@@ -173,7 +173,7 @@ func TestOddRowsNeverShrinkTheLiveSessions(t *testing.T) {
 		{what: "an end in a minute", values: `'running', 'lab-a', now() - interval '59 min', now() + interval '1 min'`, end: true},
 		{what: "no name", values: `'running', null, now(), now() + interval '1 hour'`, end: true},
 		{what: "no end", values: `'running', 'lab-a', now(), null`},
-		{what: "no times at all", values: `'starting', null, null, null`},
+		{what: "no times at all", values: `'starting', null, null::timestamptz, null::timestamptz`},
 		{what: "never ends", values: `'running', 'lab-a', now(), 'infinity'`},
 		{what: "always has ended", values: `'running', 'lab-a', now(), '-infinity'`, pastEnd: true},
 		{what: "ended before Christ", values: `'running', 'lab-a', null, '0044-03-15 BC'`, pastEnd: true},
