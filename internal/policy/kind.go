@@ -31,3 +31,13 @@ var resources = map[string]Kind{
 	"pods":                              Pod,
 	"persistentvolumeclaims":            PersistentVolumeClaim,
 }
+
+// Judged tells whether objects of the kind are judged.
+func Judged(kind Kind) bool {
+	for _, judged := range resources {
+		if judged == kind {
+			return true
+		}
+	}
+	return false
+}

@@ -118,6 +118,9 @@ func (l *Lab) createBackends(ctx context.Context) error {
 	return err
 }
 
+// Dir is where the logs of vmwarden's own processes are.
+func (l *Lab) Dir() string { return l.group.Directory() }
+
 // Clients gives the admin's typed clients.
 func (l *Lab) Clients() (*kubernetes.Clientset, error) { return kubernetes.NewForConfig(l.Admin) }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
@@ -85,6 +86,11 @@ func (c *Checker) Check(ctx context.Context, request Request) (Outcome, error) {
 		Kind: request.Object.GetKind(), Namespace: request.Object.GetNamespace(), Name: request.Object.GetName(),
 		Causes: []Cause{}, Warnings: []string{}, Before: request.Object, After: request.Object,
 	}
+	if !c.reviewed(request.Object) {
+		outcome.Allowed = true
+		outcome.Warnings = append(outcome.Warnings, fmt.Sprintf("%s %s in namespace %q is not reviewed by vmwarden", outcome.Kind, outcome.Name, outcome.Namespace))
+		return outcome, nil
+	}
 	review, err := newReview(request)
 	if err != nil {
 		return outcome, err
@@ -106,6 +112,13 @@ func (c *Checker) Check(ctx context.Context, request Request) (Outcome, error) {
 		c.world.Existing = append(c.world.Existing, outcome.After)
 	}
 	return outcome, nil
+}
+
+// reviewed tells whether kube-apiserver would ask the webhook about such an object at all.
+func (c *Checker) reviewed(object *unstructured.Unstructured) bool {
+	contract := c.world.Contract
+	namespaces := append([]string{contract.VMNamespace}, contract.PodNamespaces...)
+	return slices.Contains(namespaces, object.GetNamespace()) && policy.Judged(policy.Kind(object.GetKind()))
 }
 
 // mutate applies the Mutator's patch to the review and the outcome.
