@@ -72,7 +72,11 @@ func (l *Lab) start(ctx context.Context, replicas int) error {
 	var webhookBinary string
 	starting, startContext := errgroup.WithContext(ctx)
 	starting.Go(func() (err error) {
-		l.ControlPlane, err = controlplane.Start(startContext, controlplane.Options{Progress: l.progress})
+		l.ControlPlane, err = controlplane.Start(startContext, controlplane.Options{
+			Progress: l.progress,
+			// Some clusters have it on; with it, whoever sets an owner needs the right to delete.
+			AdmissionPlugins: []string{"OwnerReferencesPermissionEnforcement"},
+		})
 		return err
 	})
 	starting.Go(func() (err error) {
