@@ -65,6 +65,11 @@ test-e2e: setup ## Run the tests that need a real control plane and PostgreSQL, 
 	go test -c -o /dev/null $$packages
 	go test -v -count=1 -p 1 -timeout 30m $$packages
 
+# The linked-in tracing of coverage makes another build of everything: the first time takes some minutes.
+.PHONY: fuzz
+fuzz: ## Send made-up reviews through the webhook's handlers for FUZZTIME (default 1m)
+	go test ./internal/policy -run '^$$' -fuzz FuzzHandlers -fuzztime $(or $(FUZZTIME),1m)
+
 .PHONY: demo
 demo: setup ## Show what vmwarden does, on a real control plane and PostgreSQL
 	go run ./test/demo

@@ -111,6 +111,8 @@ func (w *Webhook) startReplica(ctx context.Context, number int) (*Replica, error
 			"serve", "--config", w.path("config.yaml"), "--cert-dir", w.path("tls"), "--kubeconfig", w.path("webhook.kubeconfig"),
 			"--address", replica.Address, "--health-address", replica.HealthAddress, "--metrics-address", replica.MetricsAddress,
 			"--leader-election-namespace", ownNamespace,
+			// All that is ever logged is searched for what must not be.
+			"--log-level", "debug",
 		},
 	})
 	if err != nil {
