@@ -122,7 +122,7 @@ verify-scripts:
 verify-secrets:
 	@echo '== secrets'
 	if [ $(stamp) = true ]; then mode=git; else mode=dir; fi
-	$(call tool,gitleaks) $$mode --no-banner --no-color --redact --verbose .
+	$(call tool,gitleaks) $$mode --no-banner --no-color --platform none --redact --verbose .
 
 .PHONY: verify-licenses
 verify-licenses:
