@@ -78,16 +78,9 @@ Exit status: 0 after SIGTERM, 1 when it could not run, 2 for wrong flags or a wr
 func (o options) complete() (settings, []error) {
 	s := settings{options: o}
 	var faults []error
-	if o.configFile == "" {
-		faults = append(faults, fmt.Errorf("--config is missing: name the configuration file"))
-	} else if loaded, err := config.Load(o.configFile); err != nil {
-		for _, fault := range config.Faults(err) {
-			faults = append(faults, fmt.Errorf("--config %s: %w", o.configFile, fault))
-		}
-	} else {
-		s.config = loaded
+	if s.config, faults = loadConfig(o.configFile); s.config != nil {
 		var problems []error
-		s.messages, problems = policy.NewMessages(loaded.Messages.Language, loaded.Messages.Templates)
+		s.messages, problems = policy.NewMessages(s.config.Messages.Language, s.config.Messages.Templates)
 		for _, problem := range problems {
 			faults = append(faults, fmt.Errorf("--config %s: messages: %w", o.configFile, problem))
 		}

@@ -10,12 +10,12 @@ import (
 	"github.com/go-logr/zapr"
 	"go.uber.org/zap"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
@@ -50,7 +50,7 @@ func serve(ctx context.Context, s settings) error {
 	if err != nil {
 		return err
 	}
-	manager, err := ctrl.NewManager(s.cluster, ctrl.Options{
+	mgr, err := ctrl.NewManager(s.cluster, ctrl.Options{
 		Logger: zapr.NewLogger(s.log),
 		Scheme: scheme,
 		Cache:  cacheOptions,
@@ -72,26 +72,38 @@ func serve(ctx context.Context, s settings) error {
 	if err != nil {
 		return fmt.Errorf("making the metadata client: %w", err)
 	}
-	places, witness, err := newLedger(s, metadataClient)
+	witness, err := ledger.NewWatchWitness(metadataClient, s.config.VMNamespace, s.config.Caps.Reservation.Duration, clock.RealClock{})
 	if err != nil {
 		return err
 	}
-	if err := manager.Add(witness); err != nil {
-		return fmt.Errorf("adding the watch of virtual machines: %w", err)
-	}
-	// Asking the manager for its server is what makes the manager run it.
-	if err := ownerlink.SetUp(manager, contract); err != nil {
+	p, err := newPlaces(s, witness)
+	if err != nil {
 		return err
 	}
-	register(manager.GetWebhookServer(), s, places, metadataClient, manager.GetEventRecorderFor("vmwarden"))
-	if err := manager.AddHealthzCheck("ping", healthz.Ping); err != nil {
+	capMetrics := policy.NewCapMetrics(s.config.Contract(), metrics.Registry)
+	p.ledger.Observer = capMetrics
+	runnables := []manager.Runnable{witness, &recount{places: p.ledger, metrics: capMetrics, log: s.log}}
+	if p.needs != nil {
+		runnables = append(runnables, p.needs)
+	}
+	for _, runnable := range runnables {
+		if err := mgr.Add(runnable); err != nil {
+			return fmt.Errorf("adding a watch to the manager: %w", err)
+		}
+	}
+	// Asking the manager for its server is what makes the manager run it.
+	if err := ownerlink.SetUp(mgr, contract); err != nil {
+		return err
+	}
+	register(mgr.GetWebhookServer(), s, p, capMetrics, metadataClient, mgr.GetEventRecorderFor("vmwarden"))
+	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return fmt.Errorf("adding /healthz: %w", err)
 	}
 	// Ready means that the certificate is loaded and the listener answers.
-	if err := manager.AddReadyzCheck("webhook", server.StartedChecker()); err != nil {
+	if err := mgr.AddReadyzCheck("webhook", server.StartedChecker()); err != nil {
 		return fmt.Errorf("adding /readyz: %w", err)
 	}
-	if err := manager.Start(ctx); err != nil {
+	if err := mgr.Start(ctx); err != nil {
 		return fmt.Errorf("serving: %w", err)
 	}
 	s.log.Info("stopped")
@@ -113,41 +125,27 @@ func newWebhookServer(s settings) (webhook.Server, error) {
 	return webhook.NewServer(webhook.Options{Host: host, Port: number, CertDir: s.certificateDir}), nil
 }
 
-func newLedger(s settings, metadataClient metadata.Interface) (*ledger.Ledger, *ledger.WatchWitness, error) {
-	core, err := kubernetes.NewForConfig(s.cluster)
-	if err != nil {
-		return nil, nil, fmt.Errorf("making the client: %w", err)
-	}
-	caps := s.config.Caps
-	witness, err := ledger.NewWatchWitness(metadataClient, s.config.VMNamespace, caps.Reservation.Duration, clock.RealClock{})
-	if err != nil {
-		return nil, nil, err
-	}
-	return &ledger.Ledger{
-		Book:        &ledger.ConfigMapBook{ConfigMaps: core.CoreV1().ConfigMaps(s.config.VMNamespace), Log: s.log},
-		Census:      &ledger.MetadataCensus{Client: metadataClient, Namespace: s.config.VMNamespace},
-		Witness:     witness,
-		Limit:       caps.VMs,
-		Reservation: caps.Reservation.Duration,
-		Clock:       clock.RealClock{},
-	}, witness, nil
-}
-
-func register(server webhook.Server, s settings, places policy.Places, metadataClient metadata.Interface, events record.EventRecorder) {
+func register(server webhook.Server, s settings, p places, capMetrics *policy.CapMetrics, metadataClient metadata.Interface, events record.EventRecorder) {
 	contract := s.config.Contract()
 	surroundings := &policy.MetadataSurroundings{Client: metadataClient, Contract: contract}
+	var requests policy.Requests
+	if p.needs != nil {
+		requests = p.needs.Requests
+	}
 	server.Register(policy.MutatePath, &webhook.Admission{Handler: &policy.Mutator{
 		Contract: contract, Groups: surroundings, Clock: clock.RealClock{}, Log: s.log,
 	}})
 	server.Register(policy.ValidatePath, &webhook.Admission{Handler: &policy.Validator{
 		Contract:           contract,
-		Places:             places,
+		Places:             p.ledger,
 		Surroundings:       surroundings,
+		Requests:           requests,
 		AllowWhenUncertain: s.config.Caps.WhenUncertain == config.AllowWhenUncertain,
 		Messages:           s.messages,
 		Clock:              clock.RealClock{},
 		Log:                s.log,
 		Metrics:            policy.NewMetrics(metrics.Registry),
 		Events:             events,
+		CapMetrics:         capMetrics,
 	}})
 }

@@ -18,12 +18,7 @@ func defaults() *WardenConfig {
 			Golden:      "ttlab.io/golden",
 		},
 		SessionIDFormat: "UUID",
-		Caps: Caps{
-			VMs: 8,
-			// kube-apiserver ends a request after 60 s; etcd may still apply a write that was on its way for some seconds more.
-			Reservation:   metav1.Duration{Duration: 75 * time.Second},
-			WhenUncertain: DenyWhenUncertain,
-		},
+		Caps:            defaultCaps(),
 		Lifetimes: Lifetimes{
 			Ceiling:       metav1.Duration{Duration: 180 * time.Minute},
 			DeadlineGrace: metav1.Duration{Duration: 15 * time.Minute},

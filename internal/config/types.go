@@ -67,29 +67,10 @@ type Environment struct {
 	Backends []ServiceAccount `json:"backends"`
 	// Reaper is the ServiceAccount under which reapjob runs for this environment.
 	Reaper *ServiceAccount `json:"reaper,omitempty"`
+	// Cap is the greatest number of this environment's virtual machines; without it only the namespace's bounds them.
+	Cap *int `json:"cap,omitempty"`
 	// SessionsDatabase is false for an environment without a sessions table: its passes run the deadline direction alone.
 	SessionsDatabase *bool `json:"sessionsDatabase,omitempty"`
-}
-
-// WhenUncertain says what the cap answers when the virtual machines cannot be counted.
-type WhenUncertain string
-
-const (
-	// DenyWhenUncertain refuses the virtual machine.
-	DenyWhenUncertain WhenUncertain = "Deny"
-	// AllowWhenUncertain admits it and leaves the bound to the namespace's ResourceQuota.
-	AllowWhenUncertain WhenUncertain = "Allow"
-)
-
-// Caps bound the virtual machines of the VM namespace.
-type Caps struct {
-	// VMs is the greatest number of virtual machines in the VM namespace.
-	VMs int `json:"vms"`
-	// Reservation is how long an admitted virtual machine holds its place before it shows in a list. Exactness needs it to be
-	// longer than kube-apiserver can take to finish a request (--request-timeout, 60s by default).
-	Reservation metav1.Duration `json:"reservation"`
-	// WhenUncertain is Deny (default) or Allow.
-	WhenUncertain WhenUncertain `json:"whenUncertain"`
 }
 
 // Lifetimes make the deadline: start + ceiling + deadlineGrace.

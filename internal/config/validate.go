@@ -113,6 +113,7 @@ func validateIdentities(c *WardenConfig) field.ErrorList {
 			faults = append(faults, field.Duplicate(path.Child("name"), environment.Name))
 		}
 		names.Insert(environment.Name)
+		faults = append(faults, validateEnvironmentCap(environment.Cap, path.Child("cap"))...)
 		if len(environment.Backends) == 0 {
 			faults = append(faults, field.Required(path.Child("backends"), "without a backend nobody can create this environment's virtual machines"))
 		}
@@ -125,18 +126,6 @@ func validateIdentities(c *WardenConfig) field.ErrorList {
 	}
 	for i, controller := range c.TrustedControllers {
 		claim(controller, field.NewPath("trustedControllers").Index(i))
-	}
-	return faults
-}
-
-func validateCaps(caps Caps, path *field.Path) field.ErrorList {
-	var faults field.ErrorList
-	if caps.VMs < 0 {
-		faults = append(faults, field.Invalid(path.Child("vms"), caps.VMs, "must not be negative; 0 closes the namespace to new virtual machines"))
-	}
-	faults = append(faults, validateAtLeast(caps.Reservation.Duration, time.Second, path.Child("reservation"))...)
-	if choices := []WhenUncertain{DenyWhenUncertain, AllowWhenUncertain}; !sets.New(choices...).Has(caps.WhenUncertain) {
-		faults = append(faults, field.NotSupported(path.Child("whenUncertain"), caps.WhenUncertain, choices))
 	}
 	return faults
 }

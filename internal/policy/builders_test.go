@@ -141,10 +141,12 @@ type places struct {
 	verdict ledger.Verdict
 	err     error
 	asked   int
+	claim   ledger.Claim
 }
 
-func (p *places) Decide(context.Context, ledger.Claim) (ledger.Verdict, error) {
+func (p *places) Decide(_ context.Context, claim ledger.Claim) (ledger.Verdict, error) {
 	p.asked++
+	p.claim = claim
 	return p.verdict, p.err
 }
 
@@ -159,12 +161,13 @@ func (a around) Referents(_ context.Context, _ string, wanted []Reference) (map[
 	return found, nil
 }
 
-func roomy() *places { return &places{verdict: ledger.Verdict{Granted: true, Limit: 8}} }
+func roomy() *places { return &places{verdict: ledger.Verdict{Granted: true}} }
 
 func newValidator(p *places) *Validator {
 	return &Validator{
 		Contract: testContract(), Places: p, Surroundings: around{}, Clock: testingclock.NewFakePassiveClock(noon),
 		Log: zap.NewNop(), Metrics: NewMetrics(prometheus.NewRegistry()), Events: &record.FakeRecorder{},
+		CapMetrics: NewCapMetrics(testContract(), prometheus.NewRegistry()),
 	}
 }
 

@@ -36,7 +36,12 @@ const (
 	// launcher.go
 	DeadlinePassed Code = "DeadlinePassed"
 	// cap.go
-	CapVMs      Code = "CapVMs"
+	CapVMs         Code = "CapVMs"
+	CapEnvironment Code = "CapEnvironment"
+	CapSession     Code = "CapSession"
+	CapCPU         Code = "CapCPU"
+	CapMemory      Code = "CapMemory"
+	// CapReserved: it would fit if nothing of what is only reserved came to be.
 	CapReserved Code = "CapReserved"
 	// CapUnknown: the virtual machines could not be counted, and the configuration says to deny then.
 	CapUnknown Code = "CapUnknown"
@@ -69,6 +74,10 @@ func Codes() []Code {
 		InstanceDirect,
 		DeadlinePassed,
 		CapVMs,
+		CapEnvironment,
+		CapSession,
+		CapCPU,
+		CapMemory,
 		CapReserved,
 		CapUnknown,
 		ObjectUnreadable,

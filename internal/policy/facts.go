@@ -39,6 +39,8 @@ type Facts struct {
 	// Referents are what the object newly refers to, as the API server has it now. One that is not in here was not looked up.
 	Referents map[Reference]Referent
 	Now       time.Time
+	// Raw is New as it came, for what needs more of it than the rules do.
+	Raw []byte
 }
 
 // Object is what the rules need of an object. What a kind does not have is empty.

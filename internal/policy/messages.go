@@ -34,7 +34,8 @@ type MessageData struct {
 	Kind, Namespace, Name, Environment, Session string
 	// Requester is the user name, RequesterEnvironment the environment of a backend or a reaper.
 	Requester, RequesterEnvironment string
-	// Limit, Used and Reserved are the cap's count, and Seconds how long the reservation that ends first still lasts.
+	// Limit, Used and Reserved are the cap's count, in places, CPUs or Gi; Seconds is how long the reservation that ends first
+	// still lasts.
 	Limit, Used, Reserved, Seconds int
 	// Found and Remedy are the built-in English text's two halves.
 	Found, Remedy string
@@ -92,8 +93,9 @@ func (m Messages) text(contract lab.Contract, f Facts, d Decision, v Violation) 
 		Found: v.Found, Remedy: v.Remedy,
 	}
 	if d.Places != nil {
-		data.Limit, data.Used, data.Reserved = d.Places.Limit, d.Places.Used, d.Places.Reserved
-		data.Seconds = int(math.Ceil(d.Places.ReservedFor.Seconds()))
+		short := shortageBehind(*d.Places, v.Code)
+		data.Limit, data.Used, data.Reserved = inUnits(short.Scope, short.Limit), inUnits(short.Scope, short.Used), inUnits(short.Scope, short.Reserved)
+		data.Seconds = int(math.Ceil(short.FirstLapse.Seconds()))
 	}
 	var text strings.Builder
 	if err := parsed.Execute(&text, data); err != nil {

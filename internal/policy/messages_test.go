@@ -39,7 +39,7 @@ func TestADenialSpeaksTheConfiguredLanguageAndKeepsItsCode(t *testing.T) {
 	if len(faults) > 0 {
 		t.Fatal(faults)
 	}
-	v := newValidator(&places{verdict: ledger.Verdict{Limit: 8, Used: 8}})
+	v := newValidator(&places{verdict: ledger.Verdict{Shortages: []ledger.Shortage{{Scope: ledger.Namespace, Limit: 8, Used: 8, Asked: 1}}}})
 	v.Messages = messages
 	full := v.Handle(t.Context(), create(prodBackend, stamped("prod")))
 	if got, want := full.Result.Message, "CapVMs: full: 8/8 for prod"; got != want {

@@ -1,8 +1,6 @@
 package policy
 
 import (
-	"time"
-
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/ttlab/vmwarden/internal/lab"
@@ -11,7 +9,6 @@ import (
 // Metrics are the webhook's own, beside those of controller-runtime.
 type Metrics struct {
 	decisions *prometheus.CounterVec
-	capTime   *prometheus.HistogramVec
 }
 
 // NewMetrics registers the metrics.
@@ -21,13 +18,8 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 			Name: "vmwarden_admission_decisions_total",
 			Help: "Validating decisions by operation, decision (allow or deny), code (empty when allowed; a denial counts once for each of its codes) and environment of the object.",
 		}, []string{"operation", "decision", "code", "environment"}),
-		capTime: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name:    "vmwarden_cap_decision_seconds",
-			Help:    "Time that a create waited for the decision on its place, by outcome (counted or uncertain).",
-			Buckets: []float64{.002, .005, .01, .02, .05, .1, .2, .5, 1, 2, 5, 10},
-		}, []string{"outcome"}),
 	}
-	registry.MustRegister(m.decisions, m.capTime)
+	registry.MustRegister(m.decisions)
 	return m
 }
 
@@ -43,12 +35,4 @@ func (m *Metrics) observeDecision(f Facts, environment string, contract lab.Cont
 	for _, code := range decision.Codes() {
 		m.decisions.WithLabelValues(string(f.Operation), "deny", code, environment).Inc()
 	}
-}
-
-func (m *Metrics) observeCap(elapsed time.Duration, err error) {
-	outcome := "counted"
-	if err != nil {
-		outcome = "uncertain"
-	}
-	m.capTime.WithLabelValues(outcome).Observe(elapsed.Seconds())
 }

@@ -52,6 +52,7 @@ func readFacts(identities *lab.Identities, request admission.Request, now time.T
 		return f, err
 	}
 	f.UID = f.Subject().Metadata.UID
+	f.Raw = request.Object.Raw
 	if f.Name == "" {
 		// A deletecollection leaves request.name empty; so does a create with generateName at mutation.
 		f.Name = f.Subject().Metadata.Name
@@ -198,8 +199,8 @@ func auditAnnotations(contract lab.Contract, f Facts, d Decision) map[string]str
 	setUnlessEmpty(annotations, "environment", environment)
 	setUnlessEmpty(annotations, "session", session)
 	if d.Places != nil {
-		annotations["count"] = strconv.Itoa(d.Places.Used + d.Places.Reserved)
-		annotations["limit"] = strconv.Itoa(d.Places.Limit)
+		annotations["count"] = strconv.Itoa(d.Places.Tally.Total.Used + d.Places.Tally.Total.Reserved)
+		annotations["limit"] = strconv.Itoa(d.Places.Tally.Limits.VMs)
 	}
 	return annotations
 }

@@ -2,11 +2,15 @@ package policy
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	"go.uber.org/zap"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
+	kubevirtv1 "kubevirt.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+	kjson "sigs.k8s.io/json"
 
 	"github.com/ttlab/vmwarden/internal/lab"
 	"github.com/ttlab/vmwarden/internal/policy/ledger"
@@ -23,19 +27,27 @@ type Surroundings interface {
 	Referents(ctx context.Context, namespace string, wanted []Reference) (map[Reference]Referent, error)
 }
 
+// Requests finds out what a virtual machine's launcher Pod will request.
+type Requests interface {
+	OfMachine(ctx context.Context, machine *kubevirtv1.VirtualMachine) (ledger.Need, error)
+}
+
 // Validator judges what is asked of lab VMs, and takes a place for each one that is admitted.
 type Validator struct {
 	Contract lab.Contract
 	Places   Places
 	// Surroundings are asked for what a new object refers to.
 	Surroundings Surroundings
+	// Requests is nil where no budget of CPU or memory is set.
+	Requests Requests
 	// AllowWhenUncertain admits a virtual machine where the places cannot be counted.
 	AllowWhenUncertain bool
 	// Messages are what a requester reads; the log stays English.
-	Messages Messages
-	Clock    clock.PassiveClock
-	Log      *zap.Logger
-	Metrics  *Metrics
+	Messages   Messages
+	Clock      clock.PassiveClock
+	Log        *zap.Logger
+	Metrics    *Metrics
+	CapMetrics *CapMetrics
 	// Events announces denials.
 	Events record.EventRecorder
 }
@@ -86,8 +98,8 @@ func (v *Validator) lookAround(ctx context.Context, f *Facts, wanted []Reference
 
 func (v *Validator) claimPlace(ctx context.Context, f Facts, decision *Decision) {
 	started := v.Clock.Now()
-	verdict, err := v.Places.Decide(ctx, ledger.Claim{Name: f.Name, UID: f.UID, DryRun: f.DryRun})
-	v.Metrics.observeCap(v.Clock.Since(started), err)
+	verdict, err := v.claim(ctx, f)
+	v.CapMetrics.observe(v.Clock.Since(started), err)
 	if err != nil {
 		v.Log.Error("the virtual machines could not be counted", zap.Error(err), zap.String("namespace", f.Namespace),
 			zap.String("name", f.Name), zap.Bool("allowed", v.AllowWhenUncertain))
@@ -95,12 +107,17 @@ func (v *Validator) claimPlace(ctx context.Context, f Facts, decision *Decision)
 			decision.Warnings = append(decision.Warnings, "the virtual machines could not be counted; the namespace's quota alone bounds them now")
 			return
 		}
-		decision.Violations = append(decision.Violations, capUnknownViolation(f.Namespace))
+		violation := capUnknownViolation(f.Namespace, errors.Is(err, context.DeadlineExceeded))
+		if own, ok := errors.AsType[*incalculable](err); ok {
+			violation = incalculableViolation(f.Name, own.why)
+		}
+		decision.Violations = append(decision.Violations, violation)
 		return
 	}
 	decision.Places = &verdict
-	if !verdict.Granted {
-		decision.Violations = append(decision.Violations, capViolation(f.Namespace, verdict))
+	decision.Violations = append(decision.Violations, capViolations(v.Contract, f, verdict)...)
+	if decision.Allowed() {
+		decision.Warnings = append(decision.Warnings, lastPlaceWarnings(v.Contract, f, verdict)...)
 	}
 }
 
@@ -126,4 +143,46 @@ func (v *Validator) record(f Facts, decision Decision) {
 		zap.Bool("dryRun", f.DryRun),
 		zap.String("message", decision.Message(Violation.Message)),
 	)
+}
+
+// incalculable is an error of the object's own: nobody knows what it would request. Why is the requester's to read, the cause is
+// for the log.
+type incalculable struct {
+	why   string
+	cause error
+}
+
+func (i *incalculable) Error() string { return i.cause.Error() }
+
+func (i *incalculable) Unwrap() error { return i.cause }
+
+// need is what the object under review will request; nothing where no budget is set.
+func (v *Validator) need(ctx context.Context, f Facts) (ledger.Need, error) {
+	if v.Requests == nil {
+		return ledger.Need{}, nil
+	}
+	machine := &kubevirtv1.VirtualMachine{}
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(f.Raw, machine); err != nil {
+		return ledger.Need{}, &incalculable{why: err.Error(), cause: fmt.Errorf("reading the virtual machine: %w", err)}
+	}
+	need, err := v.Requests.OfMachine(ctx, machine)
+	if err != nil {
+		return ledger.Need{}, &incalculable{why: "its instance type cannot be read", cause: err}
+	}
+	return need, nil
+}
+
+// claim asks for the place of the object under review.
+func (v *Validator) claim(ctx context.Context, f Facts) (ledger.Verdict, error) {
+	ctx, cancel := context.WithTimeout(ctx, ledger.DecisionTimeout)
+	defer cancel()
+	need, err := v.need(ctx, f)
+	if err != nil {
+		return ledger.Verdict{}, err
+	}
+	environment, session := belongings(v.Contract, f)
+	return v.Places.Decide(ctx, ledger.Claim{
+		Name: f.Name, UID: f.UID, DryRun: f.DryRun, Need: need,
+		Tenant: ledger.Tenant{Environment: environment, Session: session},
+	})
 }

@@ -33,8 +33,8 @@ func TestValidatorAsksForAPlaceOnlyWhereNoRuleDenies(t *testing.T) {
 
 func TestValidatorTellsAFullHouseFromOneFullOfReservations(t *testing.T) {
 	for code, verdict := range map[string]ledger.Verdict{
-		"CapVMs":      {Limit: 8, Used: 8},
-		"CapReserved": {Limit: 8, Used: 6, Reserved: 2},
+		"CapVMs":      {Shortages: []ledger.Shortage{{Scope: ledger.Namespace, Limit: 8, Used: 8, Asked: 1}}},
+		"CapReserved": {Shortages: []ledger.Shortage{{Scope: ledger.Namespace, Limit: 8, Used: 6, Reserved: 2, Asked: 1}}},
 	} {
 		for _, user := range []string{prodBackend, admin, collector} {
 			response := newValidator(&places{verdict: verdict}).Handle(t.Context(), create(user, stamped("prod")))

@@ -3,7 +3,9 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -53,8 +55,24 @@ func tally(t *testing.T, answers []error) (admitted int) {
 	return admitted
 }
 
+// burstsVariable is the environment variable that makes a soak of the burst: how often it is repeated.
+const burstsVariable = "VMWARDEN_BURSTS"
+
+func bursts(t *testing.T) int {
+	t.Helper()
+	value := os.Getenv(burstsVariable)
+	if value == "" {
+		return 50
+	}
+	n, err := strconv.Atoi(value)
+	if err != nil || n < 1 {
+		t.Fatalf("%s is %q, want a number of bursts", burstsVariable, value)
+	}
+	return n
+}
+
 func TestOfFortyConcurrentCreatesExactlyEightAreAdmitted(t *testing.T) {
-	for round := range 20 {
+	for round := range bursts(t) {
 		t.Run(fmt.Sprintf("round %d", round+1), func(t *testing.T) {
 			clean(t)
 			answers := burst(t, 40, func(i int, environment string) *unstructured.Unstructured {
@@ -172,7 +190,7 @@ func TestCreatesOfANameThatExistsAre409AndTakeNoPlace(t *testing.T) {
 func TestAPlaceWhoseCreateFailedIsFreeAfterTheReservationTime(t *testing.T) {
 	clean(t)
 	// A short reservation, so that the test need not wait for the default's 75 seconds.
-	reconfigure(t, lab.Config+"caps: {vms: 1, reservation: 3s}\n")
+	reconfigure(t, withCaps(t, "vms: 1, reservation: 3s"))
 	// The API server's own quota refuses after the webhook has granted.
 	limitMachines(t, 0)
 	refused := object(t, backend.VMContainerDisk, backend.Lesson{Session: sessionID('n', 0), Environment: "prod"})

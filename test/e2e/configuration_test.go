@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -10,17 +11,30 @@ import (
 	"github.com/ttlab/vmwarden/test/lab"
 )
 
-// reconfigure runs the replicas with another configuration until the test ends.
+// reconfigure runs the replicas with another configuration until the test ends. New replicas have not seen which virtual machines
+// came to be and are gone, so the reservations of those would hold places of the test's until they lapse.
 func reconfigure(t *testing.T, configuration string) {
 	t.Helper()
+	forgetReservations(t)
 	if err := shared.Webhook.Run(t.Context(), configuration, replicas); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
+		forgetReservations(t)
 		if err := shared.Webhook.Run(contextAfter(t), lab.Config, replicas); err != nil {
 			t.Fatal(err)
 		}
 	})
+}
+
+// withCaps is the lab's configuration with other caps.
+func withCaps(t *testing.T, caps string) string {
+	t.Helper()
+	const own = "caps: {cpu: 40}"
+	if !strings.Contains(lab.Config, own) {
+		t.Fatalf("the lab's configuration does not contain %s", own)
+	}
+	return strings.Replace(lab.Config, own, "caps: {"+caps+"}", 1)
 }
 
 const quotaName = "machines"

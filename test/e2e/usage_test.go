@@ -32,7 +32,7 @@ func write(t *testing.T, name, content string) string {
 func TestWrongUseEndsWithStatusTwoAndNamesEveryFault(t *testing.T) {
 	kubeconfig := write(t, "kubeconfig", unreachable)
 	good := write(t, "good.yaml", lab.Config)
-	bad := write(t, "bad.yaml", lab.Config+"caps: {vms: -1, reservation: 1ns}\nadmin: {}\n")
+	bad := write(t, "bad.yaml", withCaps(t, "vms: -1, reservation: 1ns")+"admin: {}\n")
 	for name, c := range map[string]struct {
 		binary    string
 		arguments []string
@@ -67,7 +67,7 @@ func TestWrongUseEndsWithStatusTwoAndNamesEveryFault(t *testing.T) {
 }
 
 func TestHelpIsOnStdoutWithExamples(t *testing.T) {
-	for _, command := range [][]string{{"webhook", "serve"}, {"reapjob", "run"}, {"reapjob", "plan"}} {
+	for _, command := range [][]string{{"webhook", "serve"}, {"webhook", "caps"}, {"reapjob", "run"}, {"reapjob", "plan"}} {
 		run, err := shared.Binary(t.Context(), command[0], command[1], "--help")
 		if err != nil {
 			t.Fatal(err)

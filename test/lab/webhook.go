@@ -8,7 +8,9 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -35,6 +37,8 @@ type Webhook struct {
 	binary   string
 	replicas []*Replica
 	balancer *balancer
+	// Link is what the replicas reach the API server by.
+	Link *Link
 }
 
 // Replica is one process of the webhook.
@@ -50,6 +54,10 @@ func (l *Lab) startWebhook(ctx context.Context, binary string, replicas int) (*W
 	if err != nil {
 		return nil, err
 	}
+	if w.Link, err = newLink(strings.TrimPrefix(account.Host, "https://")); err != nil {
+		return nil, err
+	}
+	account.Host = "https://" + w.Link.address()
 	if err := l.ControlPlane.WriteKubeconfig(w.path("webhook.kubeconfig"), account); err != nil {
 		return nil, err
 	}
@@ -72,26 +80,56 @@ func (w *Webhook) path(name string) string { return filepath.Join(w.lab.group.Di
 
 // Run replaces the replicas by new ones that run with the given configuration file.
 func (w *Webhook) Run(ctx context.Context, configuration string, replicas int) error {
+	return w.RunMixed(ctx, slices.Repeat([]string{configuration}, replicas)...)
+}
+
+// RunMixed replaces the replicas by new ones, one for each configuration: as in the middle of a rollout.
+func (w *Webhook) RunMixed(ctx context.Context, configurations ...string) error {
 	if err := w.Stop(); err != nil {
 		return err
 	}
-	if err := os.WriteFile(w.path("config.yaml"), []byte(configuration), 0o600); err != nil {
-		return fmt.Errorf("writing the configuration: %w", err)
-	}
-	for i := range replicas {
+	for i, configuration := range configurations {
+		if err := os.WriteFile(w.configuration(i), []byte(configuration), 0o600); err != nil {
+			return fmt.Errorf("writing the configuration: %w", err)
+		}
 		replica, err := w.startReplica(ctx, i)
 		if err != nil {
 			return err
 		}
 		w.replicas = append(w.replicas, replica)
 	}
+	w.balance()
+	return nil
+}
+
+func (w *Webhook) configuration(replica int) string {
+	return w.path(fmt.Sprintf("config-%d.yaml", replica))
+}
+
+func (w *Webhook) balance() {
 	addresses := make([]string, len(w.replicas))
 	for i, replica := range w.replicas {
 		addresses[i] = replica.Address
 	}
 	w.balancer.use(addresses)
+}
+
+// Kill ends a replica at once, in the middle of what it is doing, and starts another in its place.
+func (w *Webhook) Kill(ctx context.Context, number int) error {
+	if err := w.replicas[number].process.Stop(0); err != nil {
+		return err
+	}
+	replica, err := w.startReplica(ctx, number)
+	if err != nil {
+		return err
+	}
+	w.replicas[number] = replica
+	w.balance()
 	return nil
 }
+
+// Logs is what a replica has logged.
+func (r *Replica) Logs(lines int) string { return r.process.LogTail(lines) }
 
 func (w *Webhook) startReplica(ctx context.Context, number int) (*Replica, error) {
 	addresses := make([]string, 3)
@@ -108,7 +146,7 @@ func (w *Webhook) startReplica(ctx context.Context, number int) (*Replica, error
 		Name: fmt.Sprintf("webhook-%d", number),
 		Path: w.binary,
 		Args: []string{
-			"serve", "--config", w.path("config.yaml"), "--cert-dir", w.path("tls"), "--kubeconfig", w.path("webhook.kubeconfig"),
+			"serve", "--config", w.configuration(number), "--cert-dir", w.path("tls"), "--kubeconfig", w.path("webhook.kubeconfig"),
 			"--address", replica.Address, "--health-address", replica.HealthAddress, "--metrics-address", replica.MetricsAddress,
 			"--leader-election-namespace", ownNamespace,
 			// All that is ever logged is searched for what must not be.
@@ -213,5 +251,5 @@ func (w *Webhook) Stop() error {
 }
 
 func (w *Webhook) close() error {
-	return errors.Join(w.Stop(), w.balancer.close())
+	return errors.Join(w.Stop(), w.balancer.close(), w.Link.close())
 }

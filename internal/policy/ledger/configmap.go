@@ -4,8 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
-	"strings"
+	"sync/atomic"
 
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
@@ -25,6 +24,9 @@ const (
 type ConfigMapBook struct {
 	ConfigMaps corev1client.ConfigMapInterface
 	Log        *zap.Logger
+
+	// existed: this process has seen the ConfigMap, so one that is missing was deleted.
+	existed atomic.Bool
 }
 
 // Read gets the ConfigMap from the API server. One that is missing is an empty page. One that somebody made unreadable is an
@@ -32,23 +34,24 @@ type ConfigMapBook struct {
 func (b *ConfigMapBook) Read(ctx context.Context) (Page, error) {
 	object, err := b.ConfigMaps.Get(ctx, ConfigMapName, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
+		if b.existed.Swap(false) {
+			b.Log.Error("the ledger of reservations was deleted and will be written anew; the quota alone bounds the creates now in flight",
+				zap.String("configMap", ConfigMapName))
+		}
 		return Page{}, nil
 	}
 	if err != nil {
 		return Page{}, fmt.Errorf("getting ConfigMap %s: %w", ConfigMapName, err)
 	}
+	b.existed.Store(true)
 	page := Page{Version: object.ResourceVersion}
-	content, found := object.Data[reservationsKey]
-	if !found {
-		return page, nil
-	}
-	if err := json.Unmarshal([]byte(content), &page.Reservations); err != nil {
+	// A key that is missing is unreadable like one that holds no JSON: what we write always has it.
+	if err := json.Unmarshal([]byte(object.Data[reservationsKey]), &page.Reservations); err != nil {
 		b.Log.Error("the ledger of reservations is unreadable and will be written anew; the quota alone bounds the creates now in flight",
 			zap.String("configMap", ConfigMapName), zap.Error(err))
 		return Page{Version: object.ResourceVersion}, nil
 	}
-	// The order is ours; a hand may have changed it.
-	slices.SortFunc(page.Reservations, func(a, b Reservation) int { return strings.Compare(a.Name, b.Name) })
+	page.normalize()
 	return page, nil
 }
 
@@ -78,5 +81,6 @@ func (b *ConfigMapBook) Write(ctx context.Context, page Page) error {
 	if err != nil {
 		return fmt.Errorf("writing ConfigMap %s: %w", ConfigMapName, err)
 	}
+	b.existed.Store(true)
 	return nil
 }

@@ -22,6 +22,23 @@
 // So the names listed and reserved cover every virtual machine that exists or may still come to be, and they never exceed
 // the limit.
 //
+// The same holds for every other limit: each name also carries whose it is and what it needs, at most. Where different tenants
+// ask for one name, or for different sizes of it, the name counts for each of the tenants and at the greatest size, since any of
+// the creates may be the one that comes through: the object that holds the name now may be gone when the next create arrives.
+//
+// # What the reservation time trades
+//
+// A create that was admitted and then failed (409, a quota, another webhook) is never reported to an admission webhook. Its
+// place comes back when the reservation lapses. A longer reservation keeps such a place from others for longer; one that is
+// shorter than the API server's request time-out lets a slow create come through after its place was given to another.
+//
+// # What is not proved
+//
+// A page that is deleted or edited by hand forgets grants whose creates are under way. Replicas with different limits, during a
+// rollout, each keep their own: what exists never exceeds the greatest of them. An instance that virt-controller makes for
+// a virtual machine that is gone would have no place; the finalizer that it keeps on the virtual machine rules that out.
+// Growth of a virtual machine by an update is counted by every later decision, and not refused.
+//
 // # Clocks
 //
 // Reservations are dated by the replica that writes them and judged by the one that reads them. The reservation time must
@@ -53,8 +70,9 @@ type Book interface {
 
 // Census tells which virtual machines exist, and which instances run with none.
 type Census interface {
-	// Occupants is a consistent list: it shows all that was created before it began. Names may repeat.
-	Occupants(ctx context.Context) ([]Occupant, error)
+	// Occupants is a consistent list: it shows all that was created before it began. A name may repeat, an instance after its
+	// virtual machine. Known are needs by UID that the census need not find out: of virtual machines as they were created.
+	Occupants(ctx context.Context, known map[types.UID]Need) ([]Occupant, error)
 }
 
 // Witness remembers which objects came to be. What it has not seen proves nothing, so it may lag as it likes; what it has
@@ -63,31 +81,10 @@ type Witness interface {
 	Seen(uid types.UID) bool
 }
 
-// Occupant is an object that holds the place of its name.
-type Occupant struct {
-	Name string
-	UID  types.UID
-}
-
-// Claim asks for a place for a virtual machine that is about to be created.
-type Claim struct {
-	Name string
-	UID  types.UID
-	// DryRun asks what the answer would be and takes no place.
-	DryRun bool
-}
-
-// Verdict answers a Claim.
-type Verdict struct {
-	Granted bool
-	// Limit is the number of places.
-	Limit int
-	// Used counts the places of objects that exist.
-	Used int
-	// Reserved counts the places of virtual machines that were admitted and do not show yet, without this claim's own.
-	Reserved int
-	// ReservedFor is how long the reservation that lapses first still lasts; zero where nothing is reserved.
-	ReservedFor time.Duration
+// Observer is told what the ledger does. It is called while others wait for their decision.
+type Observer interface {
+	// Decided is called after a decision on one or more claims, with the number of attempts that it took.
+	Decided(attempts int, tally Tally)
 }
 
 // Ledger decides claims for one namespace. It is safe for concurrent use, and any number of processes may share a Book.
@@ -95,10 +92,12 @@ type Ledger struct {
 	Book    Book
 	Census  Census
 	Witness Witness
-	Limit   int
+	Limits  Limits
 	// Reservation is how long a granted claim holds its place before its object shows in a list.
 	Reservation time.Duration
 	Clock       clock.PassiveClock
+	// Observer, if set, is told of every decision.
+	Observer Observer
 
 	queue queue
 }
@@ -116,8 +115,11 @@ func (l *Ledger) Decide(ctx context.Context, claim Claim) (Verdict, error) {
 const conflictPause = 10 * time.Millisecond
 
 func (l *Ledger) decideAll(ctx context.Context, claims []Claim) ([]Verdict, error) {
-	for {
-		verdicts, err := l.attempt(ctx, claims)
+	for attempts := 1; ; attempts++ {
+		verdicts, tally, err := l.attempt(ctx, claims)
+		if err == nil && l.Observer != nil {
+			l.Observer.Decided(attempts, tally)
+		}
 		if !errors.Is(err, ErrConflict) {
 			return verdicts, err
 		}
@@ -131,44 +133,67 @@ func (l *Ledger) decideAll(ctx context.Context, claims []Claim) ([]Verdict, erro
 	}
 }
 
-// attempt decides the claims against one reading of the world. The order of its steps is what makes it exact: see the
-// package comment.
-func (l *Ledger) attempt(ctx context.Context, claims []Claim) ([]Verdict, error) {
+// attempt decides the claims against one reading of the world.
+func (l *Ledger) attempt(ctx context.Context, claims []Claim) ([]Verdict, Tally, error) {
+	v, err := l.look(ctx)
+	if err != nil {
+		return nil, Tally{}, err
+	}
+	verdicts := make([]Verdict, len(claims))
+	write := v.redated
+	for i, claim := range claims {
+		verdicts[i] = Verdict{Shortages: v.count.shortages(claim), Tally: v.count.tally()}
+		if len(verdicts[i].Shortages) > 0 {
+			continue
+		}
+		verdicts[i].Granted = true
+		verdicts[i].Last = v.count.last(claim)
+		if !claim.DryRun {
+			v.count.reserve(claim.Name, claim.Tenant, claim.Need, l.Reservation)
+			v.page.reserve(claim, v.now)
+			write = true
+		}
+	}
+	if write {
+		if err := l.Book.Write(ctx, v.page); err != nil {
+			return nil, Tally{}, fmt.Errorf("writing the reservations: %w", err)
+		}
+	}
+	return verdicts, v.count.tally(), nil
+}
+
+// view is one reading of the world.
+type view struct {
+	page  Page
+	now   time.Time
+	count *count
+	// redated: a reservation was dated anew, and lapses only if that is written.
+	redated bool
+}
+
+// look reads the world. The order of its steps is what makes a decision exact: see the package comment.
+func (l *Ledger) look(ctx context.Context) (view, error) {
 	page, err := l.Book.Read(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("reading the reservations: %w", err)
+		return view{}, fmt.Errorf("reading the reservations: %w", err)
 	}
+	known := page.needs()
 	// Before the list begins, not after: see the package comment.
 	page.dropSeen(l.Witness)
-	occupants, err := l.Census.Occupants(ctx)
+	occupants, err := l.Census.Occupants(ctx, known)
 	if err != nil {
-		return nil, fmt.Errorf("listing the virtual machines: %w", err)
+		return view{}, fmt.Errorf("listing the virtual machines: %w", err)
 	}
 	now := l.Clock.Now()
-	page.settle(occupants, now, l.Reservation)
+	redated := page.settle(occupants, now, l.Reservation)
+	return view{page: page, now: now, redated: redated, count: newCount(l.Limits, occupants, page.Reservations, now, l.Reservation)}, nil
+}
 
-	places := newPlaces(occupants, page.Reservations)
-	verdicts := make([]Verdict, len(claims))
-	granted := false
-	for i, claim := range claims {
-		verdict := Verdict{
-			Limit:       l.Limit,
-			Used:        places.used,
-			Reserved:    places.reserved(),
-			ReservedFor: page.firstLapse(now, l.Reservation),
-		}
-		verdict.Granted = places.take(claim.Name, l.Limit, claim.DryRun)
-		verdicts[i] = verdict
-		if verdict.Granted && !claim.DryRun {
-			page.reserve(claim, now)
-			granted = true
-		}
+// Survey counts and takes nothing.
+func (l *Ledger) Survey(ctx context.Context) (Tally, error) {
+	v, err := l.look(ctx)
+	if err != nil {
+		return Tally{}, err
 	}
-	if !granted {
-		return verdicts, nil
-	}
-	if err := l.Book.Write(ctx, page); err != nil {
-		return nil, fmt.Errorf("writing the reservations: %w", err)
-	}
-	return verdicts, nil
+	return v.count.tally(), nil
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
 	testingclock "k8s.io/utils/clock/testing"
 )
@@ -47,7 +48,7 @@ func (m *memory) Write(_ context.Context, page Page) error {
 	return nil
 }
 
-func (m *memory) Occupants(context.Context) ([]Occupant, error) {
+func (m *memory) Occupants(context.Context, map[types.UID]Need) ([]Occupant, error) {
 	if m.beforeOccupant != nil {
 		m.beforeOccupant()
 	}
@@ -65,7 +66,7 @@ func (m *memory) exist(names ...string) *memory {
 
 func newLedger(m *memory, limit int) (*Ledger, *testingclock.FakePassiveClock) {
 	clock := testingclock.NewFakePassiveClock(time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC))
-	return &Ledger{Book: m, Census: m, Witness: m, Limit: limit, Reservation: time.Minute, Clock: clock}, clock
+	return &Ledger{Book: m, Census: m, Witness: m, Limits: Limits{VMs: limit}, Reservation: time.Minute, Clock: clock}, clock
 }
 
 func decide(t *testing.T, l *Ledger, claim Claim) Verdict {
@@ -85,8 +86,9 @@ func TestAGrantedClaimHoldsItsPlaceUntilItLapses(t *testing.T) {
 	}
 	clock.SetTime(clock.Now().Add(20 * time.Second))
 	refused := decide(t, l, Claim{Name: "c", UID: "2"})
-	if want := (Verdict{Limit: 2, Used: 1, Reserved: 1, ReservedFor: 40 * time.Second}); refused != want {
-		t.Errorf("verdict = %+v, want %+v", refused, want)
+	want := []Shortage{{Scope: Namespace, Limit: 2, Used: 1, Reserved: 1, Asked: 1, FirstLapse: 40 * time.Second}}
+	if diff := cmp.Diff(want, refused.Shortages); diff != "" {
+		t.Errorf("shortages (-want +got):\n%s", diff)
 	}
 	clock.SetTime(clock.Now().Add(41 * time.Second))
 	if !decide(t, l, Claim{Name: "c", UID: "2"}).Granted {
@@ -99,7 +101,7 @@ func TestAnObjectThatShowsHoldsOnePlaceNotTwo(t *testing.T) {
 	l, _ := newLedger(m, 2)
 	decide(t, l, Claim{Name: "a", UID: "uid-a"})
 	m.exist("a")
-	if verdict := decide(t, l, Claim{Name: "b", UID: "2"}); !verdict.Granted || verdict.Used != 1 || verdict.Reserved != 0 {
+	if verdict := decide(t, l, Claim{Name: "b", UID: "2"}); !verdict.Granted || verdict.Tally.Total.Used != 1 || verdict.Tally.Total.Reserved != 0 {
 		t.Errorf("verdict = %+v, want a grant with 1 used and 0 reserved", verdict)
 	}
 	if len(m.page.Reservations) != 1 || m.page.Reservations[0].Name != "b" {
@@ -110,7 +112,7 @@ func TestAnObjectThatShowsHoldsOnePlaceNotTwo(t *testing.T) {
 func TestAnInstanceAndItsMachineHoldOnePlace(t *testing.T) {
 	m := (&memory{}).exist("a", "a")
 	l, _ := newLedger(m, 2)
-	if verdict := decide(t, l, Claim{Name: "b", UID: "2"}); !verdict.Granted || verdict.Used != 1 {
+	if verdict := decide(t, l, Claim{Name: "b", UID: "2"}); !verdict.Granted || verdict.Tally.Total.Used != 1 {
 		t.Errorf("verdict = %+v, want a grant with 1 used", verdict)
 	}
 }
@@ -210,11 +212,25 @@ func TestWithoutACountThereIsAnErrorAndNoReservation(t *testing.T) {
 func TestAReservationOfABrokenClockLapsesToo(t *testing.T) {
 	m := &memory{}
 	l, clock := newLedger(m, 2)
-	m.page.Reservations = []Reservation{{Name: "z", UID: "9", At: clock.Now().Add(24 * time.Hour)}}
+	m.page.Reservations = []Reservation{{Name: "z", UID: "9", At: clock.Now().Add(24 * time.Hour), Tenants: []Tenant{{}}}}
 	decide(t, l, Claim{Name: "a", UID: "1"})
 	clock.SetTime(clock.Now().Add(2 * time.Minute))
 	if !decide(t, l, Claim{Name: "b", UID: "2"}).Granted || !decide(t, l, Claim{Name: "c", UID: "3"}).Granted {
 		t.Error("a reservation dated into the next day still holds a place after two minutes")
+	}
+}
+
+// Without a free place nothing else is written, and a reservation that is dated anew only in memory would hold for ever.
+func TestAReservationOfABrokenClockLapsesInAFullNamespaceToo(t *testing.T) {
+	m := &memory{}
+	l, clock := newLedger(m, 1)
+	m.page.Reservations = []Reservation{{Name: "z", UID: "9", At: clock.Now().Add(24 * time.Hour), Tenants: []Tenant{{}}}}
+	if decide(t, l, Claim{Name: "a", UID: "1"}).Granted {
+		t.Fatal("the reservation of the broken clock holds no place")
+	}
+	clock.SetTime(clock.Now().Add(2 * time.Minute))
+	if !decide(t, l, Claim{Name: "a", UID: "1"}).Granted {
+		t.Error("a reservation dated into the next day still holds the only place after two minutes")
 	}
 }
 

@@ -23,6 +23,49 @@ type Reservation struct {
 	UID types.UID `json:"uid,omitempty"`
 	// At is when the latest of them was admitted.
 	At time.Time `json:"at"`
+	// Tenants are those whose creates asked for the name, each once.
+	Tenants []Tenant `json:"tenants"`
+	// Need is the most that any of them needs.
+	Need
+}
+
+// normalize gives the page the form that is written: a hand may have changed it.
+func (p *Page) normalize() {
+	byName := map[string]Reservation{}
+	for _, r := range p.Reservations {
+		if len(r.Tenants) == 0 {
+			r.Tenants = []Tenant{{}}
+		}
+		r.Need = Need{MilliCPU: max(r.MilliCPU, 0), Memory: max(r.Memory, 0)}
+		if other, found := byName[r.Name]; found {
+			r = merge(other, r)
+		}
+		byName[r.Name] = r
+	}
+	p.Reservations = p.Reservations[:0]
+	for _, r := range byName {
+		p.Reservations = append(p.Reservations, r)
+	}
+	slices.SortFunc(p.Reservations, func(a, b Reservation) int { return strings.Compare(a.Name, b.Name) })
+}
+
+// merge makes one reservation of two of the same name. Where they are for different objects, it is not known which of them an
+// object that is seen came from.
+func merge(a, b Reservation) Reservation {
+	if a.UID != b.UID {
+		a.UID = ""
+	}
+	if b.At.After(a.At) {
+		a.At = b.At
+	}
+	a.Tenants = slices.Clone(a.Tenants)
+	for _, tenant := range b.Tenants {
+		if !slices.Contains(a.Tenants, tenant) {
+			a.Tenants = append(a.Tenants, tenant)
+		}
+	}
+	a.Need = a.most(b.Need)
+	return a
 }
 
 // dropSeen drops the reservations whose object the witness has seen.
@@ -32,8 +75,8 @@ func (p *Page) dropSeen(witness Witness) {
 	})
 }
 
-// settle drops the reservations whose object is in the list, and those that lapsed.
-func (p *Page) settle(occupants []Occupant, now time.Time, reservation time.Duration) {
+// settle drops the reservations whose object is in the list, and those that lapsed. It tells whether it dated one anew.
+func (p *Page) settle(occupants []Occupant, now time.Time, reservation time.Duration) (redated bool) {
 	listed := make(map[types.UID]bool, len(occupants))
 	for _, occupant := range occupants {
 		listed[occupant.UID] = true
@@ -44,69 +87,32 @@ func (p *Page) settle(occupants []Occupant, now time.Time, reservation time.Dura
 	for i, r := range p.Reservations {
 		if r.At.Sub(now) > reservation {
 			p.Reservations[i].At = now
+			redated = true
 		}
 	}
+	return redated
 }
 
 // reserve enters a granted claim.
 func (p *Page) reserve(claim Claim, now time.Time) {
+	r := Reservation{Name: claim.Name, UID: claim.UID, At: now, Tenants: []Tenant{claim.Tenant}, Need: claim.Need}
 	i, found := slices.BinarySearchFunc(p.Reservations, claim.Name, func(r Reservation, name string) int {
 		return strings.Compare(r.Name, name)
 	})
-	if !found {
-		p.Reservations = slices.Insert(p.Reservations, i, Reservation{Name: claim.Name, UID: claim.UID, At: now})
+	if found {
+		p.Reservations[i] = merge(p.Reservations[i], r)
 		return
 	}
-	if p.Reservations[i].UID != claim.UID {
-		p.Reservations[i].UID = ""
-	}
-	p.Reservations[i].At = now
+	p.Reservations = slices.Insert(p.Reservations, i, r)
 }
 
-// firstLapse is how long the reservation that ends first still lasts.
-func (p *Page) firstLapse(now time.Time, reservation time.Duration) time.Duration {
-	var first time.Duration
-	for i, r := range p.Reservations {
-		if left := r.At.Add(reservation).Sub(now); i == 0 || left < first {
-			first = left
+// needs are what the virtual machines need that are on the page with the UID of their one create.
+func (p *Page) needs() map[types.UID]Need {
+	known := make(map[types.UID]Need, len(p.Reservations))
+	for _, r := range p.Reservations {
+		if r.UID != "" {
+			known[r.UID] = r.Need
 		}
 	}
-	return first
-}
-
-// places is the set of names that are taken.
-type places struct {
-	names map[string]bool
-	used  int
-}
-
-func newPlaces(occupants []Occupant, reservations []Reservation) *places {
-	p := &places{names: make(map[string]bool, len(occupants)+len(reservations)+1)}
-	for _, occupant := range occupants {
-		p.names[occupant.Name] = true
-	}
-	p.used = len(p.names)
-	for _, r := range reservations {
-		p.names[r.Name] = true
-	}
-	return p
-}
-
-func (p *places) reserved() int {
-	return len(p.names) - p.used
-}
-
-// take grants the name if it holds a place already (the create will meet the other object of that name, and fail) or if
-// there is one left.
-func (p *places) take(name string, limit int, dryRun bool) bool {
-	if p.names[name] {
-		return true
-	}
-	if len(p.names) >= limit {
-		return false
-	}
-	if !dryRun {
-		p.names[name] = true
-	}
-	return true
+	return known
 }

@@ -29,7 +29,7 @@ type WatchWitness struct {
 // also where the clocks of two replicas differ by as much.
 func NewWatchWitness(client metadata.Interface, namespace string, reservation time.Duration, passiveClock clock.PassiveClock) (*WatchWitness, error) {
 	w := &WatchWitness{clock: passiveClock, memory: 2 * reservation, seen: map[types.UID]time.Time{}}
-	w.informer = metadatainformer.NewFilteredMetadataInformer(client, virtualMachines, namespace, 0, cache.Indexers{}, nil).Informer()
+	w.informer = metadatainformer.NewFilteredMetadataInformer(client, VirtualMachines, namespace, 0, cache.Indexers{}, nil).Informer()
 	// Only the identity of an object is of use; the rest would be memory.
 	if err := w.informer.SetTransform(identityOnly); err != nil {
 		return nil, fmt.Errorf("preparing the watch of virtual machines: %w", err)

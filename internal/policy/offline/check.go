@@ -37,7 +37,8 @@ func New(contract lab.Contract, world *World, now clock.PassiveClock) *Checker {
 	return &Checker{
 		mutator: &policy.Mutator{Contract: contract, Groups: world, Clock: now, Log: log},
 		validator: &policy.Validator{
-			Contract: contract, Places: world, Surroundings: world, Clock: now, Log: log, Metrics: policy.NewMetrics(prometheus.NewRegistry()), Events: &record.FakeRecorder{},
+			Contract: contract, Places: world, Surroundings: world, Clock: now, Log: log, Metrics: policy.NewMetrics(prometheus.NewRegistry()),
+			CapMetrics: policy.NewCapMetrics(contract, prometheus.NewRegistry()), Events: &record.FakeRecorder{},
 		},
 		world: world,
 	}

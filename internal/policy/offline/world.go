@@ -52,7 +52,13 @@ func (w *World) Lead(_ context.Context, namespace, environment, session string) 
 func (w *World) Decide(_ context.Context, claim ledger.Claim) (ledger.Verdict, error) {
 	used := w.Machines + len(w.machines())
 	exists := slices.ContainsFunc(w.machines(), func(object *unstructured.Unstructured) bool { return object.GetName() == claim.Name })
-	return ledger.Verdict{Granted: exists || used < w.Limit, Limit: w.Limit, Used: used}, nil
+	if exists || used < w.Limit {
+		return ledger.Verdict{Granted: true}, nil
+	}
+	return ledger.Verdict{
+		Shortages: []ledger.Shortage{{Scope: ledger.Namespace, Limit: int64(w.Limit), Used: int64(used), Asked: 1}},
+		Tally:     ledger.Tally{Limits: ledger.Limits{VMs: w.Limit}, Total: ledger.Share{Used: used}},
+	}, nil
 }
 
 func (w *World) machines() []*unstructured.Unstructured {
