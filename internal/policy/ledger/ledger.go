@@ -16,8 +16,9 @@
 //     unless it is gone; in the third the API server has given its create up, provided that the reservation time exceeds what
 //     the API server may take for one request. (A watch that is asked only after the list is one that may know of an object
 //     which the list is too old to show; then nothing would stand for it.)
-//   - Where several creates ask for one name, it is not known which of them a listed object came from until all have ended:
-//     such a reservation stays until it lapses. It holds no more than the one place of its name.
+//   - Where several creates ask for one name, the reservation awaits the object of each, and stays until all were seen or it
+//     lapsed: the one that is listed now may be gone when the next create arrives. It holds no more than the one place of its
+//     name.
 //
 // So the names listed and reserved cover every virtual machine that exists or may still come to be, and they never exceed
 // the limit.

@@ -167,6 +167,38 @@ func TestAContestedNameIsHeldUntilItLapses(t *testing.T) {
 	}
 }
 
+func TestAMachineMadeAnewUnderItsNameFreesItsPlaceWhenBothWereSeen(t *testing.T) {
+	m := &memory{seen: map[types.UID]bool{}}
+	l, _ := newLedger(m, 1)
+	// Deleted and made anew before the watch told of the first.
+	decide(t, l, Claim{Name: "a", UID: "1"})
+	decide(t, l, Claim{Name: "a", UID: "2"})
+	m.seen["1"], m.seen["2"] = true, true
+	if !decide(t, l, Claim{Name: "b", UID: "3"}).Granted {
+		t.Error("the place is held although both were seen and are gone")
+	}
+}
+
+func TestAHammeredNameFillsNoPageAndIsHeldUntilItLapses(t *testing.T) {
+	m := &memory{seen: map[types.UID]bool{}}
+	l, clock := newLedger(m, 1)
+	for i := range 100 {
+		uid := types.UID(fmt.Sprint(i))
+		decide(t, l, Claim{Name: "a", UID: uid})
+		m.seen[uid] = i < maxAwaited
+	}
+	if r := m.page.Reservations; len(r) != 1 || len(r[0].Awaited) > maxAwaited {
+		t.Errorf("reservations = %+v, want one with at most %d objects awaited", r, maxAwaited)
+	}
+	if decide(t, l, Claim{Name: "b", UID: "b"}).Granted {
+		t.Error("a place was granted while creates that were not told apart may still come through")
+	}
+	clock.SetTime(clock.Now().Add(61 * time.Second))
+	if !decide(t, l, Claim{Name: "b", UID: "b"}).Granted {
+		t.Error("the reservation never lapsed")
+	}
+}
+
 func TestADryRunCountsAndWritesNothing(t *testing.T) {
 	m := (&memory{}).exist("a")
 	l, _ := newLedger(m, 2)
@@ -212,7 +244,7 @@ func TestWithoutACountThereIsAnErrorAndNoReservation(t *testing.T) {
 func TestAReservationOfABrokenClockLapsesToo(t *testing.T) {
 	m := &memory{}
 	l, clock := newLedger(m, 2)
-	m.page.Reservations = []Reservation{{Name: "z", UID: "9", At: clock.Now().Add(24 * time.Hour), Tenants: []Tenant{{}}}}
+	m.page.Reservations = []Reservation{{Name: "z", Awaited: []types.UID{"9"}, At: clock.Now().Add(24 * time.Hour), Tenants: []Tenant{{}}}}
 	decide(t, l, Claim{Name: "a", UID: "1"})
 	clock.SetTime(clock.Now().Add(2 * time.Minute))
 	if !decide(t, l, Claim{Name: "b", UID: "2"}).Granted || !decide(t, l, Claim{Name: "c", UID: "3"}).Granted {
@@ -224,7 +256,7 @@ func TestAReservationOfABrokenClockLapsesToo(t *testing.T) {
 func TestAReservationOfABrokenClockLapsesInAFullNamespaceToo(t *testing.T) {
 	m := &memory{}
 	l, clock := newLedger(m, 1)
-	m.page.Reservations = []Reservation{{Name: "z", UID: "9", At: clock.Now().Add(24 * time.Hour), Tenants: []Tenant{{}}}}
+	m.page.Reservations = []Reservation{{Name: "z", Awaited: []types.UID{"9"}, At: clock.Now().Add(24 * time.Hour), Tenants: []Tenant{{}}}}
 	if decide(t, l, Claim{Name: "a", UID: "1"}).Granted {
 		t.Fatal("the reservation of the broken clock holds no place")
 	}

@@ -19,8 +19,10 @@ type Page struct {
 // Reservation holds the place of a name for a virtual machine that was admitted and does not show in a list yet.
 type Reservation struct {
 	Name string `json:"name"`
-	// UID is the object that was admitted. It is empty where more than one create asked for the name.
-	UID types.UID `json:"uid,omitempty"`
+	// Awaited are the objects that were admitted under the name and were not seen yet, each once.
+	Awaited []types.UID `json:"awaited"`
+	// Others is true where more were admitted than Awaited has room for: then nobody knows when all were seen.
+	Others bool `json:"others,omitempty"`
 	// At is when the latest of them was admitted.
 	At time.Time `json:"at"`
 	// Tenants are those whose creates asked for the name, each once.
@@ -29,6 +31,9 @@ type Reservation struct {
 	Need
 }
 
+// maxAwaited bounds how many creates of one name are told apart: a client that hammers a name that exists must not fill the page.
+const maxAwaited = 16
+
 // normalize gives the page the form that is written: a hand may have changed it.
 func (p *Page) normalize() {
 	byName := map[string]Reservation{}
@@ -36,6 +41,7 @@ func (p *Page) normalize() {
 		if len(r.Tenants) == 0 {
 			r.Tenants = []Tenant{{}}
 		}
+		r.Others = r.Others || len(r.Awaited) == 0
 		r.Need = Need{MilliCPU: max(r.MilliCPU, 0), Memory: max(r.Memory, 0)}
 		if other, found := byName[r.Name]; found {
 			r = merge(other, r)
@@ -49,11 +55,19 @@ func (p *Page) normalize() {
 	slices.SortFunc(p.Reservations, func(a, b Reservation) int { return strings.Compare(a.Name, b.Name) })
 }
 
-// merge makes one reservation of two of the same name. Where they are for different objects, it is not known which of them an
-// object that is seen came from.
+// merge makes one reservation of two of the same name. It awaits the objects of both: while one may still come through, seeing
+// another of them frees nothing.
 func merge(a, b Reservation) Reservation {
-	if a.UID != b.UID {
-		a.UID = ""
+	a.Others = a.Others || b.Others
+	a.Awaited = slices.Clone(a.Awaited)
+	for _, uid := range b.Awaited {
+		switch {
+		case slices.Contains(a.Awaited, uid):
+		case len(a.Awaited) == maxAwaited:
+			a.Others = true
+		default:
+			a.Awaited = append(a.Awaited, uid)
+		}
 	}
 	if b.At.After(a.At) {
 		a.At = b.At
@@ -68,22 +82,29 @@ func merge(a, b Reservation) Reservation {
 	return a
 }
 
-// dropSeen drops the reservations whose object the witness has seen.
-func (p *Page) dropSeen(witness Witness) {
-	p.Reservations = slices.DeleteFunc(slices.Clone(p.Reservations), func(r Reservation) bool {
-		return r.UID != "" && witness.Seen(r.UID)
-	})
+// drop takes the objects that came to be off the reservations, and drops those that await no other.
+func (p *Page) drop(cameToBe func(types.UID) bool) {
+	left := make([]Reservation, 0, len(p.Reservations))
+	for _, r := range p.Reservations {
+		r.Awaited = slices.DeleteFunc(slices.Clone(r.Awaited), cameToBe)
+		if len(r.Awaited) > 0 || r.Others {
+			left = append(left, r)
+		}
+	}
+	p.Reservations = left
 }
 
-// settle drops the reservations whose object is in the list, and those that lapsed. It tells whether it dated one anew.
+// dropSeen drops what the witness has seen.
+func (p *Page) dropSeen(witness Witness) { p.drop(witness.Seen) }
+
+// settle drops what is in the list, and the reservations that lapsed. It tells whether it dated one anew.
 func (p *Page) settle(occupants []Occupant, now time.Time, reservation time.Duration) (redated bool) {
 	listed := make(map[types.UID]bool, len(occupants))
 	for _, occupant := range occupants {
 		listed[occupant.UID] = true
 	}
-	p.Reservations = slices.DeleteFunc(slices.Clone(p.Reservations), func(r Reservation) bool {
-		return (r.UID != "" && listed[r.UID]) || now.Sub(r.At) > reservation
-	})
+	p.drop(func(uid types.UID) bool { return listed[uid] })
+	p.Reservations = slices.DeleteFunc(p.Reservations, func(r Reservation) bool { return now.Sub(r.At) > reservation })
 	for i, r := range p.Reservations {
 		if r.At.Sub(now) > reservation {
 			p.Reservations[i].At = now
@@ -95,7 +116,7 @@ func (p *Page) settle(occupants []Occupant, now time.Time, reservation time.Dura
 
 // reserve enters a granted claim.
 func (p *Page) reserve(claim Claim, now time.Time) {
-	r := Reservation{Name: claim.Name, UID: claim.UID, At: now, Tenants: []Tenant{claim.Tenant}, Need: claim.Need}
+	r := Reservation{Name: claim.Name, Awaited: []types.UID{claim.UID}, At: now, Tenants: []Tenant{claim.Tenant}, Need: claim.Need}
 	i, found := slices.BinarySearchFunc(p.Reservations, claim.Name, func(r Reservation, name string) int {
 		return strings.Compare(r.Name, name)
 	})
@@ -110,8 +131,8 @@ func (p *Page) reserve(claim Claim, now time.Time) {
 func (p *Page) needs() map[types.UID]Need {
 	known := make(map[types.UID]Need, len(p.Reservations))
 	for _, r := range p.Reservations {
-		if r.UID != "" {
-			known[r.UID] = r.Need
+		if len(r.Awaited) == 1 && !r.Others {
+			known[r.Awaited[0]] = r.Need
 		}
 	}
 	return known
