@@ -2,6 +2,7 @@ package policy
 
 import (
 	"context"
+	"time"
 
 	"go.uber.org/zap"
 	admissionv1 "k8s.io/api/admission/v1"
@@ -11,6 +12,9 @@ import (
 
 	"github.com/ttlab/vmwarden/internal/lab"
 )
+
+// lookTimeout bounds what is looked up besides the count: a few reads by name, which take milliseconds or hang.
+const lookTimeout = 3 * time.Second
 
 // Groups finds the first virtual machine of a session.
 type Groups interface {
@@ -48,6 +52,8 @@ func (m *Mutator) lead(ctx context.Context, f Facts) *metav1.OwnerReference {
 	if m.Contract.SessionIDs.Validate(session) != nil {
 		return nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
 	lead, err := m.Groups.Lead(ctx, f.Namespace, f.Requester.Environment, session)
 	if err != nil {
 		m.Log.Warn("the lead of a session could not be looked up; its member stays without an owner", zap.String("session", session), zap.Error(err))

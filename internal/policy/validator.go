@@ -59,6 +59,10 @@ func (v *Validator) Handle(ctx context.Context, request admission.Request) admis
 	if err != nil {
 		decision = unreadable(err)
 	} else {
+		// All of it together stays below the webhook's own timeoutSeconds: the requester is to read our answer, and not that a
+		// webhook did not answer.
+		ctx, cancel := context.WithTimeout(ctx, ledger.DecisionTimeout)
+		defer cancel()
 		decision = v.decide(ctx, f)
 	}
 	v.record(f, decision)
@@ -83,6 +87,8 @@ func (v *Validator) decide(ctx context.Context, f Facts) Decision {
 
 // lookAround looks up what the object refers to. What cannot be looked up cannot be judged, and what cannot be judged is denied.
 func (v *Validator) lookAround(ctx context.Context, f *Facts, wanted []Reference, decision *Decision) {
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
 	found, err := v.Surroundings.Referents(ctx, f.Namespace, wanted)
 	if err != nil {
 		v.Log.Error("what an object refers to could not be looked up", zap.Error(err), zap.String("namespace", f.Namespace), zap.String("name", f.Name))

@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,22 +16,12 @@ import (
 	"github.com/ttlab/vmwarden/test/lab"
 )
 
-// refuseLists takes the webhook's rights in the VM namespace away until the test ends, and waits until it is so.
+// refuseLists takes the webhook's right to list virtual machines and instances away until the test ends, and waits until it is so.
 func refuseLists(t *testing.T) {
 	t.Helper()
-	bindings := clients(t).RbacV1().RoleBindings(lab.VMNamespace)
-	binding, err := bindings.Get(t.Context(), "vmwarden-webhook", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := bindings.Delete(t.Context(), binding.Name, metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	setLists(t, false)
 	t.Cleanup(func() {
-		binding.ResourceVersion, binding.UID = "", ""
-		if _, err := bindings.Create(contextAfter(t), binding, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		setLists(t, true)
 		err := wait.PollUntilContextCancel(contextAfter(t), 50*time.Millisecond, true, func(ctx context.Context) (bool, error) {
 			return probeUncounted(ctx, t, false) == nil, nil
 		})
@@ -39,6 +30,29 @@ func refuseLists(t *testing.T) {
 		}
 	})
 	await(t, "the webhook's lists are refused", func(ctx context.Context) error { return probeUncounted(ctx, t, true) })
+}
+
+// setLists gives or takes the verb list on KubeVirt's resources. What a virtual machine refers to can be looked up all the while.
+func setLists(t *testing.T, allowed bool) {
+	t.Helper()
+	roles := clients(t).RbacV1().Roles(lab.VMNamespace)
+	role, err := roles.Get(contextAfter(t), "vmwarden-webhook", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range role.Rules {
+		rule := &role.Rules[i]
+		if !slices.Contains(rule.Resources, "virtualmachines") {
+			continue
+		}
+		rule.Verbs = slices.DeleteFunc(rule.Verbs, func(verb string) bool { return verb == "list" })
+		if allowed {
+			rule.Verbs = append(rule.Verbs, "list")
+		}
+	}
+	if _, err := roles.Update(contextAfter(t), role, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // probeUncounted asks, by a dry run, whether the virtual machines cannot be counted.
@@ -85,7 +99,8 @@ func TestWithAnAPIServerThatHangsForUsTheRequesterReadsOurAnswerInTime(t *testin
 			shared.Webhook.Link.Pause()
 			// More than one at a time: whoever waits for another's decision has no more time than others.
 			answers := burst(t, 6, func(j int, environment string) *unstructured.Unstructured {
-				return object(t, backend.VMContainerDisk, backend.Lesson{Session: sessionID('K', 100*i+j), Environment: environment})
+				// It refers to nothing that would have to be looked up first.
+				return object(t, backend.VMContainerDisk, backend.Lesson{Session: sessionID('K', 100*i+j), Environment: environment}, volumes())
 			})
 			for _, err := range answers {
 				if whenUncertain == "Allow" {
@@ -101,4 +116,15 @@ func TestWithAnAPIServerThatHangsForUsTheRequesterReadsOurAnswerInTime(t *testin
 			}
 		})
 	}
+}
+
+func TestWhatCannotBeLookedUpIsDeniedInTimeWhateverTheCapSays(t *testing.T) {
+	clean(t)
+	reconfigure(t, withCaps(t, "cpu: 40, whenUncertain: Allow"))
+	t.Cleanup(shared.Webhook.Link.Resume)
+	shared.Webhook.Link.Pause()
+	// The backend's own machine names a Secret: whose that is cannot be said now.
+	o := object(t, backend.VMContainerDisk, backend.Lesson{Session: sessionID('K', 900), Environment: "prod"})
+	_, err := shared.Backends["prod"].CreateObject(t.Context(), o, metav1.CreateOptions{})
+	expectDenied(t, "a create while the API server hangs", err, "Undecided")
 }
