@@ -70,6 +70,14 @@ test-e2e: setup ## Run the tests that need a real control plane and PostgreSQL, 
 fuzz: ## Send made-up reviews through the webhook's handlers for FUZZTIME (default 1m)
 	go test ./internal/policy -run '^$$' -fuzz FuzzHandlers -fuzztime $(or $(FUZZTIME),1m)
 
+.PHONY: soak-caps
+soak-caps: setup ## Try the cap with BURSTS (default 1000) bursts of 40 creates: about 20 minutes
+	VMWARDEN_BURSTS=$(or $(BURSTS),1000) go test ./test/e2e -run TestOfFortyConcurrentCreatesExactlyEightAreAdmitted -count=1 -v -timeout 2h
+
+.PHONY: bench
+bench: setup ## Measure what one decision on a place costs
+	go test ./test/bench -run '^$$' -bench . -benchtime 200x
+
 .PHONY: demo
 demo: setup ## Show what vmwarden does, on a real control plane and PostgreSQL
 	go run ./test/demo

@@ -85,7 +85,7 @@ func TestReplicasKilledAtRandomAdmitNoNinth(t *testing.T) {
 	reconfigure(t, withCaps(t, "cpu: 40, reservation: 20s"))
 	for round := range 5 {
 		meanwhile(t, func(context.Context) error {
-			return shared.Webhook.Kill(contextAfter(t), rand.IntN(replicas)) //nolint:gosec // no secret
+			return shared.Webhook.Kill(contextAfter(t), rand.IntN(replicas))
 		}, func() {
 			answers := burst(t, 40, func(i int, environment string) *unstructured.Unstructured {
 				return object(t, backend.VMContainerDisk, backend.Lesson{Session: sessionID('O', round*100+i), Environment: environment})
@@ -125,7 +125,7 @@ func TestALedgerThatIsDeletedOrCorruptedInABurstLeavesTheQuotaAndHeals(t *testin
 		},
 		"unreadable": func(ctx context.Context) error {
 			_, err := clients(t).CoreV1().ConfigMaps(lab.VMNamespace).Patch(ctx, ledger.ConfigMapName, types.MergePatchType,
-				[]byte(fmt.Sprintf(`{"data":{"reservations":"%d is no list"}}`, rand.Int())), metav1.PatchOptions{}) //nolint:gosec // no secret
+				[]byte(fmt.Sprintf(`{"data":{"reservations":"%d is no list"}}`, rand.Int())), metav1.PatchOptions{})
 			if apierrors.IsNotFound(err) {
 				return nil
 			}

@@ -19,14 +19,15 @@ type Link struct {
 	passing chan struct{}
 }
 
-func newLink(target string) (*Link, error) {
-	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
+func newLink(ctx context.Context, target string) (*Link, error) {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("listening for the link to the API server: %w", err)
 	}
 	l := &Link{listener: listener, target: target, passing: make(chan struct{})}
 	close(l.passing)
-	go l.accept()
+	// The context bounds the start alone; the link lasts until it is closed.
+	go l.accept(context.WithoutCancel(ctx))
 	return l, nil
 }
 
@@ -56,18 +57,18 @@ func (l *Link) gate() <-chan struct{} {
 	return l.passing
 }
 
-func (l *Link) accept() {
+func (l *Link) accept(ctx context.Context) {
 	for {
 		client, err := l.listener.Accept()
 		if err != nil {
 			return
 		}
-		go l.carry(client)
+		go l.carry(ctx, client)
 	}
 }
 
-func (l *Link) carry(client net.Conn) {
-	server, err := (&net.Dialer{}).DialContext(context.Background(), "tcp", l.target)
+func (l *Link) carry(ctx context.Context, client net.Conn) {
+	server, err := (&net.Dialer{}).DialContext(ctx, "tcp", l.target)
 	if err != nil {
 		_ = client.Close() // The replica sees a closed connection, as it would see the API server's.
 		return

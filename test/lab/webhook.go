@@ -54,7 +54,7 @@ func (l *Lab) startWebhook(ctx context.Context, binary string, replicas int) (*W
 	if err != nil {
 		return nil, err
 	}
-	if w.Link, err = newLink(strings.TrimPrefix(account.Host, "https://")); err != nil {
+	if w.Link, err = newLink(ctx, strings.TrimPrefix(account.Host, "https://")); err != nil {
 		return nil, err
 	}
 	account.Host = "https://" + w.Link.address()

@@ -22,7 +22,7 @@ var (
 	controllerRevisions  = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "controllerrevisions"}
 )
 
-// namespacedKind is the kind, in the lower case in which it is compared, of an instance type of a namespace. Any other, and none,
+// namespacedKind is the kind, whatever its case, of an instance type of a namespace. Any other, and none,
 // is one of the cluster.
 const namespacedKind = "virtualmachineinstancetype"
 
@@ -52,7 +52,7 @@ func (i *InstanceTypes) Of(ctx context.Context, machine *kubevirtv1.VirtualMachi
 		return nil, errUnnamed
 	}
 	reader := dynamic.ResourceInterface(i.Client.Resource(clusterInstanceTypes))
-	if strings.ToLower(matcher.Kind) == namespacedKind {
+	if strings.EqualFold(matcher.Kind, namespacedKind) {
 		reader = i.Client.Resource(instanceTypes).Namespace(i.Namespace)
 	}
 	object, err := reader.Get(ctx, matcher.Name, metav1.GetOptions{})

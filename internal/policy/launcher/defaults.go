@@ -59,5 +59,5 @@ func setTopology(domain *kubevirtv1.DomainSpec) {
 // whole rounds a number of CPUs up. KubeVirt cuts a number that does not fit into its field; we take the largest.
 func whole(quantity resource.Quantity) uint32 {
 	const largest = 1<<32 - 1
-	return uint32(min(max(quantity.Value(), 0), largest)) //nolint:gosec // bounded right here
+	return uint32(min(max(quantity.Value(), 0), largest))
 }

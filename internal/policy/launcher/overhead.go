@@ -1,6 +1,8 @@
 package launcher
 
 import (
+	"slices"
+
 	"k8s.io/apimachinery/pkg/api/resource"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 )
@@ -95,12 +97,7 @@ func usesPasst(spec *kubevirtv1.VirtualMachineInstanceSpec) bool {
 }
 
 func hasVolume(spec *kubevirtv1.VirtualMachineInstanceSpec, is func(kubevirtv1.Volume) bool) bool {
-	for _, volume := range spec.Volumes {
-		if is(volume) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(spec.Volumes, is)
 }
 
 func executes(probe *kubevirtv1.Probe) bool { return probe != nil && probe.Exec != nil }
