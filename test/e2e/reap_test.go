@@ -1,8 +1,6 @@
 package e2e
 
 import (
-	"context"
-	"slices"
 	"strings"
 	"testing"
 
@@ -34,10 +32,10 @@ func theBackendsWorld(t *testing.T) {
 	execute(t, "prod", rows[strings.Index(rows, "insert into"):])
 	prod := shared.Backends["prod"]
 	for _, id := range []string{rowExpired, rowLive, rowGroup, rowStubborn, rowLeftovers} {
-		openInTurn(t, id)
+		open(t, "prod", id)
 	}
 	for member := 1; member <= 2; member++ {
-		createInTurn(t, backend.GroupMember, backend.Lesson{Session: rowGroup, Environment: "prod", Member: member})
+		createAll(t, backend.GroupMember, backend.Lesson{Session: rowGroup, Environment: "prod", Member: member})
 	}
 	if _, err := prod.Create(t.Context(), backend.LabPod, backend.Lesson{Session: rowPod, Environment: "prod"}); err != nil {
 		t.Fatal(err)
@@ -78,30 +76,17 @@ func TestAPassDoesWhatTheBackendsRowsCallFor(t *testing.T) {
 	expectLeft(t, rowLive)
 }
 
-// openInTurn opens a session of prod. These worlds nearly fill the namespace, where machines that the test before this one made and
-// deleted may hold their places a while longer.
-func openInTurn(t *testing.T, session string) {
-	t.Helper()
-	lesson := backend.Lesson{Session: session, Environment: "prod"}
-	createInTurn(t, backend.CloudInitSecret, lesson)
-	createInTurn(t, backend.VMContainerDisk, lesson)
-}
-
-func createInTurn(t *testing.T, file string, lesson backend.Lesson) {
+// createAll creates a manifest's objects as prod's backend; those that exist are left as they are.
+func createAll(t *testing.T, file string, lesson backend.Lesson) {
 	t.Helper()
 	objects, err := backend.Objects(file, lesson)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, made := range objects {
-		await(t, "there is a place", func(ctx context.Context) error {
-			_, err := shared.Backends["prod"].CreateObject(ctx, made, metav1.CreateOptions{})
-			if err == nil || apierrors.IsAlreadyExists(err) || slices.Contains(codes(err), "CapReserved") {
-				return ignoreAlreadyExists(err)
-			}
+		if _, err := shared.Backends["prod"].CreateObject(t.Context(), made, metav1.CreateOptions{}); ignoreAlreadyExists(err) != nil {
 			t.Fatal(err)
-			return err
-		})
+		}
 	}
 }
 
