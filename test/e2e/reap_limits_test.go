@@ -130,7 +130,7 @@ func TestSIGTERMFinishesTheItemAtHandAndBeginsNoOther(t *testing.T) {
 		insert(t, "prod", row)
 	}
 	turnstile := obstructWithTurnstile(t, backend.Lesson{Session: sessions[0]}.VMName())
-	configuration := lab.Config + "  concurrency: 1\n"
+	configuration := strings.Replace(lab.Config, "reaping:\n", "reaping:\n  concurrency: 1\n", 1)
 	command, err := shared.ReapjobCommand(t.Context(), "prod", shared.ReaperURL("prod"), configuration, "run", "-o", "json")
 	if err != nil {
 		t.Fatal(err)
@@ -141,13 +141,26 @@ func TestSIGTERMFinishesTheItemAtHandAndBeginsNoOther(t *testing.T) {
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
 	}
-	<-turnstile.arrived
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = command.Wait() // its exit status is looked at below
+	}()
+	reached := func(what string, event <-chan struct{}) {
+		t.Helper()
+		select {
+		case <-event:
+		case <-ended:
+			t.Fatalf("it ended before %s\n%s", what, stderr.String())
+		}
+	}
+	reached("the deletion arrived", turnstile.arrived)
 	if err := command.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	<-stderr.seen
+	reached("it said that it was told to stop", stderr.seen)
 	turnstile.open()
-	_ = command.Wait() // its exit status is looked at below
+	<-ended
 	var document reap.Document
 	if err := json.Unmarshal(stdout.Bytes(), &document); err != nil {
 		t.Fatalf("it ended without a report: %v\n%s", err, stderr.String())
