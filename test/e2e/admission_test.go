@@ -108,6 +108,15 @@ func TestAnotherEnvironmentsMachineIsOutOfReach(t *testing.T) {
 	// A deletecollection reviews each object with no name in the request.
 	err := dev.DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{})
 	expectDenied(t, "dev deletes everything", err, "EnvironmentForeign")
+	reaper, err := shared.ReaperConfig(t.Context(), "dev")
+	if err != nil {
+		t.Fatal(err)
+	}
+	devReaper, err := backend.New("dev", reaper)
+	if err != nil {
+		t.Fatal(err)
+	}
+	expectDenied(t, "dev's reaper deletes prod's machine", devReaper.Machines(lab.VMNamespace).Delete(t.Context(), name, metav1.DeleteOptions{}), "EnvironmentForeign")
 	if !exists(t, name) {
 		t.Fatal("prod's machine is gone")
 	}

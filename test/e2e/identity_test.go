@@ -16,7 +16,7 @@ import (
 // careless admin might: then only vmwarden stands between the environments.
 func grantPatch(t *testing.T) {
 	t.Helper()
-	grant(t, "careless", "*", "virtualmachines", "virtualmachineinstances", "virtualmachineinstancereplicasets", "virtualmachinepools")
+	grant(t, "careless", "*", "virtualmachines", "virtualmachines/status", "virtualmachineinstances", "virtualmachineinstancereplicasets", "virtualmachinepools")
 }
 
 // grant lets everybody who signs in do everything with some resources of the VM namespace until the test ends.

@@ -104,6 +104,15 @@ func TestEveryRuleOnACreateDeniesOnTheRealThing(t *testing.T) {
 			},
 			[]string{"SessionMissing"},
 		},
+		"a template whose labels are no map": {
+			func(o *unstructured.Unstructured) {
+				// KubeVirt's schema lets anything into the template's metadata.
+				if err := unstructured.SetNestedField(o.Object, "none", "spec", "template", "metadata", "labels"); err != nil {
+					panic(err)
+				}
+			},
+			[]string{"ObjectUnreadable"},
+		},
 		"an older version of the API": {
 			func(o *unstructured.Unstructured) {
 				o.SetAPIVersion("kubevirt.io/v1alpha3")
