@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ttlab/vmwarden/test/backend"
@@ -32,7 +30,7 @@ func reaping(ctx context.Context, s *story) error {
 		return err
 	}
 	machine := func(id string) string { return backend.Lesson{Session: id}.VMName() }
-	if err := refuseDelete(ctx, s.lab, machine(stubbornRow)); err != nil {
+	if err := s.lab.RefuseDeletes(ctx, machine(stubbornRow)); err != nil {
 		return err
 	}
 
@@ -65,7 +63,7 @@ func reaping(ctx context.Context, s *story) error {
 	s.shown("dev's machine, which prod's database does not know, is left alone", s.exists(ctx, machine(devOnly)))
 
 	s.tell("What stood in the way is gone. The next pass.")
-	if err := acceptDelete(ctx, s.lab, machine(stubbornRow)); err != nil {
+	if err := s.lab.AcceptDeletes(ctx); err != nil {
 		return err
 	}
 	if run, err = s.lab.Reapjob(ctx, "prod", lab.Config, "run"); err != nil {
@@ -151,72 +149,4 @@ func (s *story) statuses(ctx context.Context) (map[string]string, error) {
 func (s *story) exists(ctx context.Context, name string) bool {
 	_, err := s.lab.AdminBackend.Machines(lab.VMNamespace).Get(ctx, name, metav1.GetOptions{})
 	return err == nil
-}
-
-const obstacle = "stubborn"
-
-// refuseDelete makes the API server answer 403 to the deletion of one virtual machine.
-func refuseDelete(ctx context.Context, l *lab.Lab, name string) error {
-	clients, err := l.Clients()
-	if err != nil {
-		return err
-	}
-	admission := clients.AdmissionregistrationV1()
-	policy := &admissionregistrationv1.ValidatingAdmissionPolicy{
-		ObjectMeta: metav1.ObjectMeta{Name: obstacle},
-		Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
-			FailurePolicy: new(admissionregistrationv1.Fail),
-			MatchConstraints: &admissionregistrationv1.MatchResources{ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{
-				RuleWithOperations: admissionregistrationv1.RuleWithOperations{
-					Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Delete},
-					Rule: admissionregistrationv1.Rule{
-						APIGroups: []string{"kubevirt.io"}, APIVersions: []string{"v1"}, Resources: []string{"virtualmachines"},
-					},
-				},
-			}}},
-			Validations: []admissionregistrationv1.Validation{{
-				Expression: fmt.Sprintf("oldObject.metadata.name != '%s'", name),
-				Reason:     new(metav1.StatusReasonForbidden),
-				Message:    "this machine cannot be deleted just now",
-			}},
-		},
-	}
-	if _, err := admission.ValidatingAdmissionPolicies().Create(ctx, policy, metav1.CreateOptions{}); err != nil {
-		return fmt.Errorf("making a deletion fail: %w", err)
-	}
-	binding := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: obstacle},
-		Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
-			PolicyName: obstacle, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
-		},
-	}
-	if _, err := admission.ValidatingAdmissionPolicyBindings().Create(ctx, binding, metav1.CreateOptions{}); err != nil {
-		return fmt.Errorf("making a deletion fail: %w", err)
-	}
-	return awaitAnswer(ctx, l, name, apierrors.IsForbidden)
-}
-
-func acceptDelete(ctx context.Context, l *lab.Lab, name string) error {
-	clients, err := l.Clients()
-	if err != nil {
-		return err
-	}
-	admission := clients.AdmissionregistrationV1()
-	if err := admission.ValidatingAdmissionPolicyBindings().Delete(ctx, obstacle, metav1.DeleteOptions{}); err != nil {
-		return fmt.Errorf("letting the deletion succeed again: %w", err)
-	}
-	return awaitAnswer(ctx, l, name, func(err error) bool { return err == nil })
-}
-
-// awaitAnswer waits until a deletion, dry, is answered as wanted: a policy takes effect by a watch.
-func awaitAnswer(ctx context.Context, l *lab.Lab, name string, wanted func(error) bool) error {
-	for {
-		err := l.AdminBackend.Machines(lab.VMNamespace).Delete(ctx, name, metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}})
-		if wanted(err) {
-			return nil
-		}
-		if err := waitUntil(ctx, time.Now().Add(100*time.Millisecond)); err != nil {
-			return fmt.Errorf("waiting for the answer to a deletion of %s: %w", name, err)
-		}
-	}
 }

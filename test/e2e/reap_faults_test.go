@@ -20,7 +20,7 @@ func TestOneRowWhoseMachineCannotBeDeletedStopsNoOther(t *testing.T) {
 		set, unset func(t *testing.T, name string)
 		mention    string
 	}{
-		"403":        {refuseDeletes, func(t *testing.T, _ string) { acceptDeletes(t) }, "stubborn by order of the test"},
+		"403":        {refuseDeletes, func(t *testing.T, _ string) { acceptDeletes(t) }, lab.RefusalMessage},
 		"500":        {func(t *testing.T, name string) { obstruct(t, name, false) }, func(t *testing.T, _ string) { unobstruct(t) }, "obstacle.lab.test"},
 		"a time-out": {func(t *testing.T, name string) { obstruct(t, name, true) }, func(t *testing.T, _ string) { unobstruct(t) }, "not done within 5s"},
 	} {

@@ -92,7 +92,7 @@ func TestStatusTellsThePassesAndThatNoneEverRan(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	expectMention(t, "the termination message", string(content), "6 done (3 expired, 2 orphan, 1 ghost)", "1 failed", "exit status 3", rowStubborn, "stubborn by order of the test")
+	expectMention(t, "the termination message", string(content), "6 done (3 expired, 2 orphan, 1 ghost)", "1 failed", "exit status 3", rowStubborn, lab.RefusalMessage)
 	if strings.Contains(string(content), "the pass before") {
 		t.Error("the old termination message is still there")
 	}
@@ -106,7 +106,7 @@ func TestStatusTellsThePassesAndThatNoneEverRan(t *testing.T) {
 	}
 	run = showStatus(t, "prod")
 	expectExit(t, run, reap.ExitItemsFailed)
-	expectMention(t, "status", run.Stdout, "no pass was ever clean", rowStubborn, "stubborn by order of the test")
+	expectMention(t, "status", run.Stdout, "no pass was ever clean", rowStubborn, lab.RefusalMessage)
 
 	acceptDeletes(t)
 	_, run = reapjob(t, "prod", "run")

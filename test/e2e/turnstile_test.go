@@ -52,7 +52,7 @@ func obstructWithTurnstile(t *testing.T, name string) *turnstile {
 	t.Cleanup(func() { unobstruct(t) })
 	// It stands when a dry run has been asked about.
 	await(t, "the turnstile is asked", func(ctx context.Context) error {
-		if err := dryDelete(ctx, name); err == nil || !strings.Contains(err.Error(), "not in earnest") {
+		if err := shared.DryDelete(ctx, name); err == nil || !strings.Contains(err.Error(), "not in earnest") {
 			return fmt.Errorf("not the turnstile's answer: %w", err)
 		}
 		return nil
