@@ -130,6 +130,8 @@ func (m *model) holdings() map[string]Occupant {
 
 // overrun says which limit is passed by what exists.
 func (m *model) overrun(limits Limits) error {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
 	environments, sessions := map[string]int{}, map[Tenant]int{}
 	var need Need
 	for _, o := range m.holdings() {

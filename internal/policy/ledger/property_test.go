@@ -157,6 +157,13 @@ func (w *world) play(m move) {
 	}
 }
 
+// locked looks at the model, or changes it, while no replica does.
+func (w *world) locked(do func()) {
+	w.model.mutex.Lock()
+	defer w.model.mutex.Unlock()
+	do()
+}
+
 func (w *world) create(r *replica, claim Claim) *create {
 	w.uids++
 	claim.UID = types.UID(fmt.Sprint("uid", w.uids))
@@ -204,9 +211,11 @@ func (w *world) run() error {
 // settle answers everything that is under way, and waits until nothing is reserved any more.
 func (w *world) settle() {
 	w.answerAll()
-	for _, c := range w.model.creates {
-		c.ended = true
-	}
+	w.locked(func() {
+		for _, c := range w.model.creates {
+			c.ended = true
+		}
+	})
 	pass(2*modelReservation + 2*modelSkew)
 	w.answerAll()
 }
@@ -229,7 +238,9 @@ func (w *world) answerAll() {
 		// A decision that met a conflict pauses before it starts over.
 		pass(2 * conflictPause)
 		synctest.Wait()
-		if len(w.model.calls) == 0 {
+		left := 0
+		w.locked(func() { left = len(w.model.calls) })
+		if left == 0 {
 			return
 		}
 	}
@@ -242,10 +253,13 @@ func (w *world) free() (int, error) {
 		c := w.create(w.replicas[granted%len(w.replicas)], Claim{Name: fmt.Sprint("last", granted)})
 		w.model.mutex.Unlock()
 		w.answerAll()
-		if c.err != nil {
-			return 0, c.err
+		var refused bool
+		var err error
+		w.locked(func() { refused, err = !c.verdict.Granted, c.err })
+		if err != nil {
+			return 0, err
 		}
-		if !c.verdict.Granted {
+		if refused {
 			return granted, nil
 		}
 	}
@@ -285,7 +299,8 @@ func TestAfterEveryHistoryAllPlacesThatAreFreeAreGranted(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		err := play(t, drawHistory(rt), func(w *world) error {
 			w.settle()
-			want := w.limits.VMs - len(w.model.holdings())
+			want := w.limits.VMs
+			w.locked(func() { want -= len(w.model.holdings()) })
 			got, err := w.free()
 			if err == nil && got != want {
 				err = fmt.Errorf("%d of %d free places were granted", got, want)
