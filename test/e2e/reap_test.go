@@ -84,7 +84,8 @@ func createAll(t *testing.T, file string, lesson backend.Lesson) {
 		t.Fatal(err)
 	}
 	for _, made := range objects {
-		if _, err := shared.Backends["prod"].CreateObject(t.Context(), made, metav1.CreateOptions{}); ignoreAlreadyExists(err) != nil {
+		_, err := shared.Backends["prod"].CreateObject(t.Context(), made, metav1.CreateOptions{})
+		if err := ignoreAlreadyExists(err); err != nil {
 			t.Fatal(err)
 		}
 	}
