@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
@@ -121,7 +122,7 @@ func checkAddress(address string) error {
 	if err != nil {
 		return fmt.Errorf("not host:port: %w", err)
 	}
-	if _, err := net.LookupPort("tcp", port); err != nil {
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
 		return fmt.Errorf("port %q is not a number from 0 to 65535", port)
 	}
 	return nil
