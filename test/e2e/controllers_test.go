@@ -199,10 +199,9 @@ func TestWithEveryReplicaDownTheClusterGoesOn(t *testing.T) {
 	await(t, "nothing is left", func(ctx context.Context) error { return nothingLeft(ctx, t) })
 }
 
-func TestANamespaceGoesWithEveryReplicaDown(t *testing.T) {
+// A namespace goes when these two may delete what is in it. The lab's own has to stay, so each asks for one object, dry.
+func TestWithEveryReplicaDownNamespaceControllerAndCollectorMayDelete(t *testing.T) {
 	clean(t)
-	// The namespace controller deletes what is in a namespace as itself; here it is asked for a lab object, as the namespace of
-	// the lab itself has to stay.
 	open(t, "prod", sessionID('9', 5))
 	name := backend.Lesson{Session: sessionID('9', 5)}.VMName()
 	grantPatch(t)
