@@ -2,6 +2,7 @@ package policy
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
+	"slices"
 
 	"github.com/ttlab/vmwarden/internal/lab"
 )
@@ -24,15 +25,19 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 }
 
 func (m *Metrics) observeDecision(f Facts, environment string, contract lab.Contract, decision Decision) {
+	operation := string(f.Operation)
+	if !slices.Contains([]Operation{Create, Update, Delete}, f.Operation) {
+		operation = "other"
+	}
 	// A label value that a requester chose would let them grow the metric without bound.
 	if environment != "" && !contract.HasEnvironment(environment) {
 		environment = "unknown"
 	}
 	if decision.Allowed() {
-		m.decisions.WithLabelValues(string(f.Operation), "allow", "", environment).Inc()
+		m.decisions.WithLabelValues(operation, "allow", "", environment).Inc()
 		return
 	}
 	for _, code := range decision.Codes() {
-		m.decisions.WithLabelValues(string(f.Operation), "deny", code, environment).Inc()
+		m.decisions.WithLabelValues(operation, "deny", code, environment).Inc()
 	}
 }
