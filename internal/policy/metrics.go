@@ -1,8 +1,9 @@
 package policy
 
 import (
-	"github.com/prometheus/client_golang/prometheus"
 	"slices"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/ttlab/vmwarden/internal/lab"
 )
