@@ -3,6 +3,7 @@ package kubevirt
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -146,16 +147,22 @@ func (s *Stage) running(pod *corev1.Pod) corev1.PodStatus {
 	runs := corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: now}}
 	over := corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "Completed", StartedAt: now, FinishedAt: now}}
 	for _, container := range pod.Spec.Containers {
-		status.ContainerStatuses = append(status.ContainerStatuses, corev1.ContainerStatus{Name: container.Name, Image: container.Image, Ready: true, State: runs})
+		status.ContainerStatuses = append(status.ContainerStatuses, corev1.ContainerStatus{Name: container.Name, Image: container.Image, ImageID: imageID(container), Ready: true, State: runs})
 	}
 	for _, container := range pod.Spec.InitContainers {
 		state := over
 		if container.RestartPolicy != nil {
 			state = runs
 		}
-		status.InitContainerStatuses = append(status.InitContainerStatuses, corev1.ContainerStatus{Name: container.Name, Image: container.Image, Ready: true, State: state})
+		status.InitContainerStatuses = append(status.InitContainerStatuses, corev1.ContainerStatus{Name: container.Name, Image: container.Image, ImageID: imageID(container), Ready: true, State: state})
 	}
 	return status
+}
+
+// imageID is the image by a digest: a migration goes on with the very image that it began with.
+func imageID(container corev1.Container) string {
+	repository, _, _ := strings.Cut(container.Image, ":")
+	return repository + "@sha256:" + strings.Repeat("0", 64)
 }
 
 // retryInterval is the pause before something is tried again that the API server did not take.
