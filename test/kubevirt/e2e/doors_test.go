@@ -196,7 +196,7 @@ func TestAPoolThatIsScaledPastTheCapStopsAtIt(t *testing.T) {
 			return err
 		}
 		conditions, _, err := unstructured.NestedSlice(found.Object, "status", "conditions")
-		if err != nil || !strings.Contains(fmt.Sprint(conditions), "CapVMs") {
+		if err != nil || !strings.Contains(fmt.Sprint(conditions), "denied the request: Cap") {
 			return errors.Join(fmt.Errorf("its conditions are %v", conditions), err)
 		}
 		return nil

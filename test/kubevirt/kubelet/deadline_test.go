@@ -141,6 +141,7 @@ func TestTheKubeletEndsEveryMachineAtItsDeadlineWithoutUs(t *testing.T) {
 		}
 		return err
 	})
+	expectNoneRuns(t)
 	t.Logf("ended after the deadline by: %v", sinceDeadline(ended, deadline))
 
 	// Nobody can make an instance while nobody of ours answers. What virt-controller makes of it once we do is an object alone.
@@ -238,6 +239,7 @@ func expectStay(t *testing.T, name string, strategy kubevirtv1.VirtualMachineRun
 	})
 }
 
+// expectNoneRuns checks that of the machines nothing is left that could run.
 func expectNoneRuns(t *testing.T) {
 	t.Helper()
 	for n := range strategies {
