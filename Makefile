@@ -95,7 +95,7 @@ bench: setup ## Measure what one decision on a place costs
 	go test ./test/bench -run '^$$' -bench . -benchtime 200x
 
 .PHONY: measure-expiry
-measure-expiry: setup ## Measure from a session's end to its machine's, over SESSIONS (default 104): about 25 minutes
+measure-expiry: setup ## Measure from a session's end to its machine's, over SESSIONS (default 104): about 10 minutes
 	test/node/ensure.sh || echo 'nodes will be played'
 	go run ./test/kubevirt/measure -sessions $(or $(SESSIONS),104) -interval $(or $(INTERVAL),1m)
 

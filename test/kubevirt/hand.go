@@ -137,6 +137,7 @@ func runs(status *kubevirtv1.VirtualMachineInstanceStatus) {
 		Type: kubevirtv1.VirtualMachineInstanceIsMigratable, Status: corev1.ConditionTrue, LastProbeTime: now, LastTransitionTime: now,
 	})
 	status.MigrationMethod = kubevirtv1.LiveMigration
+	status.SelinuxContext = "none"
 }
 
 // migrates tells whether both ends of a migration are ready for what the two virt-handlers would do now.
