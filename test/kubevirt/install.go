@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
+	"maps"
 	"os"
 	"time"
 
@@ -183,9 +184,7 @@ func (k *KubeVirt) create(ctx context.Context, object *unstructured.Unstructured
 
 func object(apiVersion, kind, namespace, name string, content map[string]any) *unstructured.Unstructured {
 	o := &unstructured.Unstructured{Object: map[string]any{}}
-	for key, value := range content {
-		o.Object[key] = value
-	}
+	maps.Copy(o.Object, content)
 	o.SetAPIVersion(apiVersion)
 	o.SetKind(kind)
 	o.SetNamespace(namespace)

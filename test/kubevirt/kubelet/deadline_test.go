@@ -16,6 +16,7 @@ import (
 	vmwarden "github.com/ttlab/vmwarden/internal/lab"
 	"github.com/ttlab/vmwarden/test/backend"
 	"github.com/ttlab/vmwarden/test/kubevirt/stack"
+	"github.com/ttlab/vmwarden/test/kubevirt/worker"
 	"github.com/ttlab/vmwarden/test/lab"
 )
 
@@ -42,7 +43,7 @@ func open(t *testing.T, lesson backend.Lesson, changes ...func(*unstructured.Uns
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := stack.Shrink(objects[0]); err != nil {
+	if err := worker.Shrink(objects[0]); err != nil {
 		t.Fatal(err)
 	}
 	for _, change := range changes {

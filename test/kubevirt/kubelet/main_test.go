@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/ttlab/vmwarden/test/kubevirt/stack"
+	"github.com/ttlab/vmwarden/test/kubevirt/worker"
 	"github.com/ttlab/vmwarden/test/node"
 )
 
@@ -37,11 +38,11 @@ func run(m *testing.M) (status int) {
 		}
 	}
 	defer end("lab", shared.Stop)
-	worker, err := shared.AddWorker(ctx, node.Options{Progress: os.Stderr})
+	machine, err := worker.Add(ctx, shared, node.Options{Progress: os.Stderr})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	defer end("node", worker.Stop)
+	defer end("node", machine.Stop)
 	return m.Run()
 }

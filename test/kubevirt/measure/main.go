@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ttlab/vmwarden/test/kubevirt/stack"
+	"github.com/ttlab/vmwarden/test/kubevirt/worker"
 	"github.com/ttlab/vmwarden/test/node"
 )
 
@@ -46,12 +47,12 @@ func run(sessions int, interval time.Duration) (err error) {
 	if unavailable != nil {
 		nodes = "Nodes are played, and a Pod is gone as soon as its deletion is asked: " + unavailable.Error() + "."
 	} else {
-		worker, err := lab.AddWorker(ctx, node.Options{Progress: os.Stderr})
+		machine, err := worker.Add(ctx, lab, node.Options{Progress: os.Stderr})
 		if err != nil {
 			return err
 		}
 		defer func() {
-			if stopError := worker.Stop(); err == nil {
+			if stopError := machine.Stop(); err == nil {
 				err = stopError
 			}
 		}()

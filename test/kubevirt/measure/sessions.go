@@ -18,6 +18,7 @@ import (
 
 	"github.com/ttlab/vmwarden/test/backend"
 	"github.com/ttlab/vmwarden/test/kubevirt/stack"
+	"github.com/ttlab/vmwarden/test/kubevirt/worker"
 	vmlab "github.com/ttlab/vmwarden/test/lab"
 )
 
@@ -164,7 +165,7 @@ func (m *measurement) open(ctx context.Context, lesson backend.Lesson) error {
 	if err != nil {
 		return err
 	}
-	if err := stack.Shrink(objects[0]); err != nil {
+	if err := worker.Shrink(objects[0]); err != nil {
 		return err
 	}
 	_, err = as.CreateObject(ctx, objects[0], metav1.CreateOptions{})

@@ -1,4 +1,5 @@
-package stack
+// Package worker adds a node with a real kubelet to a lab with KubeVirt.
+package worker
 
 import (
 	"context"
@@ -10,27 +11,28 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ttlab/vmwarden/test/kubevirt"
+	"github.com/ttlab/vmwarden/test/kubevirt/stack"
 	"github.com/ttlab/vmwarden/test/node"
 )
 
 // diskImage is the one that the backend's manifests name.
 const diskImage = "registry.lab.internal/vm/ubuntu:24.04"
 
-// AddWorker adds a node with a real kubelet on which launcher Pods run. What runs in them is played: programs that wait until they
+// Add adds a node with a real kubelet on which launcher Pods run. What runs in them is played: programs that wait until they
 // are told to end stand for the launcher, its guest and the disk. The caller stops the node, before the Stack.
-func (s *Stack) AddWorker(ctx context.Context, options node.Options) (*node.Node, error) {
+func Add(ctx context.Context, s *stack.Stack, options node.Options) (*node.Node, error) {
 	options.Labels = kubevirt.NodeLabels()
 	worker, err := node.Start(ctx, s.ControlPlane, options)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.prepareWorker(ctx, worker); err != nil {
+	if err := prepare(ctx, s, worker); err != nil {
 		return nil, errors.Join(err, worker.Stop())
 	}
 	return worker, nil
 }
 
-func (s *Stack) prepareWorker(ctx context.Context, worker *node.Node) error {
+func prepare(ctx context.Context, s *stack.Stack, worker *node.Node) error {
 	users := map[string]string{"/etc/passwd": "root:x:0:0::/:/box\nqemu:x:107:107::/:/box\n"}
 	err := worker.Import(ctx,
 		node.Image{Name: kubevirt.LauncherImage, Binary: worker.Box(), Files: users, Paths: []string{
