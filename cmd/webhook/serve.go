@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"net"
 	"strconv"
@@ -20,6 +21,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
+	"github.com/ttlab/vmwarden/internal/certificate"
 	"github.com/ttlab/vmwarden/internal/config"
 	"github.com/ttlab/vmwarden/internal/policy"
 	"github.com/ttlab/vmwarden/internal/policy/ledger"
@@ -37,7 +39,8 @@ func serve(ctx context.Context, s settings) error {
 		s.log.Warn("caps.reservation is shorter than kube-apiserver's default request time-out; a create that takes longer could be one too many, and then the ResourceQuota alone stops it",
 			zap.Duration("reservation", s.config.Caps.Reservation.Duration), zap.Duration("requestTimeout", apiServerRequestTimeout))
 	}
-	server, err := newWebhookServer(s)
+	var source certificate.Source
+	server, err := newWebhookServer(s, func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) { return source.GetCertificate(hello) })
 	if err != nil {
 		return err
 	}
@@ -68,6 +71,9 @@ func serve(ctx context.Context, s settings) error {
 	if err != nil {
 		return fmt.Errorf("setting up the manager: %w", err)
 	}
+	if source, err = newCertificateSource(mgr, s); err != nil {
+		return err
+	}
 	metadataClient, err := metadata.NewForConfig(s.cluster)
 	if err != nil {
 		return fmt.Errorf("making the metadata client: %w", err)
@@ -92,18 +98,21 @@ func serve(ctx context.Context, s settings) error {
 		}
 	}
 	// Asking the manager for its server is what makes the manager run it.
-	if err := ownerlink.SetUp(mgr, contract); err != nil {
-		return err
+	if s.config.Mode == config.Enforce {
+		if err := ownerlink.SetUp(mgr, contract); err != nil {
+			return err
+		}
 	}
 	register(mgr.GetWebhookServer(), s, p, capMetrics, metadataClient, mgr.GetEventRecorderFor("vmwarden"))
-	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
-		return fmt.Errorf("adding /healthz: %w", err)
+	serving, stop := leavingFirst(ctx, s.shutdownDelay)
+	defer stop()
+	if err := addProbes(mgr, map[string]healthz.Checker{
+		// Ready means that a certificate is loaded that holds, that the listener answers, and that it is to go on doing so.
+		"certificate": certificate.Check(source, clock.RealClock{}), "webhook": server.StartedChecker(), "staying": staying(ctx),
+	}); err != nil {
+		return err
 	}
-	// Ready means that the certificate is loaded and the listener answers.
-	if err := mgr.AddReadyzCheck("webhook", server.StartedChecker()); err != nil {
-		return fmt.Errorf("adding /readyz: %w", err)
-	}
-	if err := mgr.Start(ctx); err != nil {
+	if err := mgr.Start(serving); err != nil {
 		return fmt.Errorf("serving: %w", err)
 	}
 	s.log.Info("stopped")
@@ -113,7 +122,7 @@ func serve(ctx context.Context, s settings) error {
 // apiServerRequestTimeout is the default of kube-apiserver's --request-timeout.
 const apiServerRequestTimeout = time.Minute
 
-func newWebhookServer(s settings) (webhook.Server, error) {
+func newWebhookServer(s settings, getCertificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)) (webhook.Server, error) {
 	host, port, err := net.SplitHostPort(s.address)
 	if err != nil {
 		return nil, fmt.Errorf("reading --address: %w", err)
@@ -122,24 +131,28 @@ func newWebhookServer(s settings) (webhook.Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading --address: %w", err)
 	}
-	return webhook.NewServer(webhook.Options{Host: host, Port: number, CertDir: s.certificateDir}), nil
+	return webhook.NewServer(webhook.Options{Host: host, Port: number, TLSOpts: []func(*tls.Config){
+		func(c *tls.Config) { c.GetCertificate, c.MinVersion = getCertificate, tls.VersionTLS12 },
+	}}), nil
 }
 
 func register(server webhook.Server, s settings, p places, capMetrics *policy.CapMetrics, metadataClient metadata.Interface, events record.EventRecorder) {
 	contract := s.config.Contract()
+	reportOnly := s.config.Mode == config.Audit
 	surroundings := &policy.MetadataSurroundings{Client: metadataClient, Contract: contract}
 	var requests policy.Requests
 	if p.needs != nil {
 		requests = p.needs.Requests
 	}
 	server.Register(policy.MutatePath, &webhook.Admission{Handler: &policy.Mutator{
-		Contract: contract, Groups: surroundings, Clock: clock.RealClock{}, Log: s.log,
+		Contract: contract, ReportOnly: reportOnly, Groups: surroundings, Clock: clock.RealClock{}, Log: s.log,
 	}})
 	server.Register(policy.ValidatePath, &webhook.Admission{Handler: &policy.Validator{
 		Contract:           contract,
 		Places:             p.ledger,
 		Surroundings:       surroundings,
 		Requests:           requests,
+		ReportOnly:         reportOnly,
 		AllowWhenUncertain: s.config.Caps.WhenUncertain == config.AllowWhenUncertain,
 		Messages:           s.messages,
 		Clock:              clock.RealClock{},
