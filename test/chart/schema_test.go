@@ -68,13 +68,13 @@ func TestWrongValuesFailWithASentenceThatNamesTheKey(t *testing.T) {
 		"environments[1].name=prod":                           `environments[1].name: "prod" is the name of environments[0] already`,
 		"environments[0].backends[0].name=ttlab-prod/backend": "environments[0].backends[0].name: \"ttlab-prod/backend\" is no name of a ServiceAccount; write the namespace into",
 		"environments[1].backends[0].namespace=ttlab-prod":    "environments[1].backends[0]: ServiceAccount ttlab-prod/backend is environments[0].backends[0] already",
-		"config.trustedControllers[0].name=a b":               "config.trustedControllers[0].name: \"a b\" is no name of a ServiceAccount",
-		"webhook.certificate.source=Secret":                   "webhook.certificate: source Secret needs secretName and caBundle",
-		"webhook.enabled=false,reaper.enabled=false":          "this release would install nothing",
-		"environments=null":                                   "environments is empty",
-		"environments[0].backends=null":                       "'/environments/0': missing property 'backends'",
-		"config.labels.session=null":                          "config.labels.session",
-		"monitoring.serviceMonitor.enabled=maybe":             "'/monitoring/serviceMonitor/enabled': got string, want boolean",
+		"config.trustedControllers[0].name=a b,config.trustedControllers[0].namespace=x": "config.trustedControllers[0].name: \"a b\" is no name of a ServiceAccount",
+		"webhook.certificate.source=Secret":                                              "webhook.certificate: source Secret needs secretName and caBundle",
+		"webhook.enabled=false,reaper.enabled=false":                                     "this release would install nothing",
+		"environments=null":                       "environments is empty",
+		"environments[0].backends=null":           "'/environments/0/backends': got null, want array",
+		"config.labels.session=null":              "'/config/labels': missing property 'session'",
+		"monitoring.serviceMonitor.enabled=maybe": "'/monitoring/serviceMonitor/enabled': got string, want boolean",
 	} {
 		_, err := helm.Template(t.Context(), Release{Name: "vmwarden", Namespace: "vmwarden", Values: []string{newcomer}, Set: strings.Split(set, ",")})
 		if err == nil || !strings.Contains(err.Error(), want) {
