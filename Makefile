@@ -65,6 +65,14 @@ test-e2e: setup ## Run the tests that need a real control plane and PostgreSQL, 
 	go test -c -o /dev/null $$packages
 	go test -v -count=1 -p 1 -timeout 30m $$packages
 
+.PHONY: test-node
+test-node: setup ## Run the tests that need a real kubelet: as root, with containerd; elsewhere they say what they skip
+	@echo '== tests on a real kubelet'
+	test/node/ensure.sh
+	go run ./test/binaries/cmd/build node kubevirt >/dev/null
+	packages=$$(hack/test-packages.sh node)
+	go test -v -count=1 -p 1 -timeout 30m $$packages
+
 # The linked-in tracing of coverage makes another build of everything: the first time takes some minutes.
 .PHONY: fuzz
 fuzz: ## Send made-up reviews through the webhook's handlers for FUZZTIME (default 1m)

@@ -1,12 +1,12 @@
 #!/bin/sh
-# Names the packages with tests: `stack` those whose tests run the real control plane or PostgreSQL, and so need what
-# `make setup` sets up, and `unit` all others.
+# Names the packages with tests: `node` those whose tests run a real kubelet, `kubevirt` those that run KubeVirt's own servers,
+# `stack` those that run the real control plane or PostgreSQL without either, and `unit` all others.
 set -eu
 
 case ${1-} in
-unit | stack) ;;
+unit | stack | kubevirt | node) ;;
 *)
-  echo "usage: test-packages.sh unit|stack" >&2
+  echo "usage: test-packages.sh unit|stack|kubevirt|node" >&2
   exit 2
   ;;
 esac
@@ -15,7 +15,10 @@ esac
 programs=$(go list -test -f '{{.ImportPath}} {{join .Deps " "}}' ./...)
 echo "$programs" | awk -v wanted="$1" '
   $1 ~ /\.test$/ {
-    kind = /\/vmwarden\/test\/(controlplane|postgres)( |$)/ ? "stack" : "unit"
+    kind = "unit"
+    if (/\/vmwarden\/test\/(controlplane|postgres)( |$)/) kind = "stack"
+    if (/\/vmwarden\/test\/kubevirt( |$)/) kind = "kubevirt"
+    if (/\/vmwarden\/test\/node( |$)/) kind = "node"
     sub(/\.test$/, "", $1)
     if (kind == wanted) print $1
   }'

@@ -9,7 +9,7 @@ type artifact struct {
 	main   string
 	// linkerFlags is the value of `go build -ldflags`.
 	linkerFlags string
-	// minor is the version, as major.minor, that a program which somebody else installed must have.
+	// minor is the version, as major.minor, that a program which somebody else installed must have; empty: only our own build serves.
 	minor string
 	// usually tells how long a build takes with an empty build cache and the modules downloaded, on two cores.
 	usually string
@@ -24,6 +24,9 @@ const kubernetesFlags = "-s -w" +
 	" -X k8s.io/component-base/version.gitMajor=1" +
 	" -X k8s.io/component-base/version.gitMinor=34"
 
+// kubevirtFlags leaves KubeVirt's servers without a version: nothing that they do here goes by it.
+const kubevirtFlags = "-s -w"
+
 var (
 	etcd = artifact{
 		name: "etcd", module: "etcd", main: "go.etcd.io/etcd/server/v3",
@@ -36,6 +39,26 @@ var (
 	controllerManager = artifact{
 		name: "kube-controller-manager", module: "kubernetes", main: "k8s.io/kubernetes/cmd/kube-controller-manager",
 		linkerFlags: kubernetesFlags, minor: "1.34", usually: "2 minutes after kube-apiserver",
+	}
+	scheduler = artifact{
+		name: "kube-scheduler", module: "kubernetes", main: "k8s.io/kubernetes/cmd/kube-scheduler",
+		linkerFlags: kubernetesFlags, minor: "1.34", usually: "1 minute after kube-apiserver",
+	}
+	kubelet = artifact{
+		name: "kubelet", module: "kubernetes", main: "k8s.io/kubernetes/cmd/kubelet",
+		linkerFlags: kubernetesFlags, minor: "1.34", usually: "1 minute after kube-apiserver",
+	}
+	virtAPI = artifact{
+		name: "virt-api", module: "kubevirt", main: "kubevirt.io/kubevirt/cmd/virt-api",
+		linkerFlags: kubevirtFlags, usually: "2 minutes after KubeVirt's definitions",
+	}
+	virtController = artifact{
+		name: "virt-controller", module: "kubevirt", main: "kubevirt.io/kubevirt/cmd/virt-controller",
+		linkerFlags: kubevirtFlags, usually: "1 minute after virt-api",
+	}
+	kubevirtInstall = artifact{
+		name: "kubevirt-install.yaml", module: "kubevirt", main: "./install",
+		usually: "1 minute after KubeVirt's definitions", generated: true,
 	}
 	customResourceDefinitions = artifact{
 		name: "kubevirt-crds.yaml", module: "kubevirt", main: "./crds",

@@ -327,7 +327,9 @@ func TestTheModulesAreFoundFromTheDirectoryOfATest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, wanted := range []artifact{etcd, apiServer, controllerManager, customResourceDefinitions} {
+	for _, wanted := range []artifact{
+		etcd, apiServer, controllerManager, scheduler, kubelet, customResourceDefinitions, kubevirtInstall, virtAPI, virtController,
+	} {
 		if !exists(filepath.Join(l.modules, wanted.module, "go.mod")) {
 			t.Errorf("%s has no build module in %s", wanted.name, l.modules)
 		}

@@ -61,7 +61,7 @@ func (l *locator) locate(ctx context.Context, wanted artifact) (string, error) {
 
 // fits tells whether a program that somebody else installed can stand in for ours, and says why not if it is there at all.
 func (l *locator) fits(ctx context.Context, wanted artifact, path, where string) bool {
-	if wanted.generated || !exists(path) {
+	if wanted.generated || wanted.minor == "" || !exists(path) {
 		return false
 	}
 	version, err := minorVersion(ctx, path)

@@ -59,6 +59,10 @@ func (c *ControlPlane) apiServerArguments(port int, options Options) []string {
 		"--tls-cert-file=" + c.path("apiserver.crt"),
 		"--tls-private-key-file=" + c.path("apiserver.key"),
 		"--client-ca-file=" + c.path("ca.crt"),
+		// For the logs of Pods. Nodes' names are in no DNS.
+		"--kubelet-preferred-address-types=InternalIP",
+		"--kubelet-client-certificate=" + c.path("kubelet-client.crt"),
+		"--kubelet-client-key=" + c.path("kubelet-client.key"),
 		"--service-cluster-ip-range=10.96.0.0/16",
 		// No endpoints of the kubernetes Service: they may not be loopback addresses.
 		"--endpoint-reconciler-type=none",

@@ -6,6 +6,9 @@ import (
 	"path/filepath"
 )
 
+// serviceAddress is the first of the Services' range: the API server's own, inside a cluster.
+const serviceAddress = "10.96.0.1"
+
 // writeCertificates makes what kube-apiserver reads from files at its start.
 func (c *ControlPlane) writeCertificates() error {
 	var err error
@@ -15,11 +18,18 @@ func (c *ControlPlane) writeCertificates() error {
 	if err := writeFile(c.path("ca.crt"), c.CA()); err != nil {
 		return err
 	}
-	serving, err := c.authority.server("127.0.0.1", "localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc")
+	serving, err := c.authority.server("127.0.0.1", serviceAddress, "localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc")
 	if err != nil {
 		return err
 	}
 	if err := serving.write(c.Dir(), "apiserver"); err != nil {
+		return err
+	}
+	kubelets, err := c.authority.client("vmwarden-test-apiserver", "system:masters")
+	if err != nil {
+		return err
+	}
+	if err := kubelets.write(c.Dir(), "kubelet-client"); err != nil {
 		return err
 	}
 	// An authority of its own: who could get a certificate of the clients' authority under the front proxy's name could speak as

@@ -37,7 +37,7 @@ func (c *component) run(ctx context.Context, group *process.Group) error {
 	return c.process.AwaitReady(ctx, c.ready)
 }
 
-// Pause stops a component ("etcd", "kube-apiserver" or "kube-controller-manager") as if its machine hung: connections stay open,
+// Pause stops a component ("etcd", "kube-apiserver", "kube-controller-manager" or "kube-scheduler") as if its machine hung: connections stay open,
 // and nothing answers.
 func (c *ControlPlane) Pause(name string) error { return c.signal(name, syscall.SIGSTOP) }
 
@@ -66,8 +66,8 @@ func (c *ControlPlane) signal(name string, signal syscall.Signal) error {
 }
 
 func (c *ControlPlane) component(name string) (*component, error) {
-	for _, component := range []*component{c.etcd, c.apiServer, c.controllerManager} {
-		if component.spec.Name == name {
+	for _, component := range []*component{c.etcd, c.apiServer, c.controllerManager, c.scheduler} {
+		if component != nil && component.spec.Name == name {
 			return component, nil
 		}
 	}

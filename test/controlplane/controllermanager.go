@@ -3,6 +3,7 @@ package controlplane
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/client-go/kubernetes"
@@ -25,7 +26,7 @@ var controllers = []string{
 	"ttl-after-finished-controller",
 }
 
-func (c *ControlPlane) startControllerManager(ctx context.Context, path string) error {
+func (c *ControlPlane) startControllerManager(ctx context.Context, path string, options Options) error {
 	config, err := c.UserConfig("system:kube-controller-manager")
 	if err != nil {
 		return err
@@ -44,7 +45,7 @@ func (c *ControlPlane) startControllerManager(ctx context.Context, path string) 
 			Path: path,
 			Args: []string{
 				"--kubeconfig=" + kubeconfig,
-				"--controllers=" + strings.Join(controllers, ","),
+				"--controllers=" + strings.Join(slices.Concat(controllers, options.Controllers), ","),
 				// Each controller under its own name, as in every real cluster: admission rules know them by it.
 				"--use-service-account-credentials=true",
 				"--root-ca-file=" + c.path("ca.crt"),

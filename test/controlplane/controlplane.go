@@ -22,6 +22,10 @@ type Options struct {
 	Progress io.Writer
 	// AdmissionPlugins are enabled besides the API server's defaults, NodeRestriction and ResourceQuota.
 	AdmissionPlugins []string
+	// Controllers run besides those that a cluster without nodes has a use for, by the names that kube-controller-manager gives them.
+	Controllers []string
+	// Scheduler starts kube-scheduler too, for a cluster with nodes, real or played.
+	Scheduler bool
 	// APIServerFlags are added to kube-apiserver's command line, after, and so over, our own.
 	APIServerFlags []string
 }
@@ -35,6 +39,8 @@ type ControlPlane struct {
 	etcd              *component
 	apiServer         *component
 	controllerManager *component
+	// scheduler is nil where none was asked for.
+	scheduler *component
 }
 
 // Start brings up etcd, kube-apiserver and kube-controller-manager, and returns when KubeVirt's resources are served and the
@@ -81,11 +87,14 @@ func (c *ControlPlane) start(ctx context.Context, set *binaries.Set, options Opt
 		return err
 	}
 	step("KubeVirt's resources are served")
-	if err := c.startControllerManager(ctx, set.ControllerManager); err != nil {
+	if err := c.startControllerManager(ctx, set.ControllerManager, options); err != nil {
 		return err
 	}
 	step("kube-controller-manager is at work")
-	return nil
+	if !options.Scheduler {
+		return nil
+	}
+	return c.startScheduler(ctx, options)
 }
 
 // Stop ends the servers and removes their files. Stopping twice does nothing.

@@ -1,4 +1,5 @@
-// build gets everything that the tests' control plane needs, so that the tests need not wait for it, and prints where it is.
+// build gets everything that the tests' control plane needs, so that the tests need not wait for it, and prints where it is. Named
+// as arguments, it gets KubeVirt's servers (kubevirt) and the programs of a node (node) besides.
 package main
 
 import (
@@ -12,21 +13,47 @@ import (
 )
 
 func main() {
-	if err := run(); err != nil {
+	if err := run(os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "build:", err)
 		os.Exit(1)
 	}
 }
 
-func run() error {
+func run(besides []string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	set, err := binaries.Locate(ctx, os.Stderr)
 	if err != nil {
 		return err
 	}
-	for _, path := range []string{set.Etcd, set.APIServer, set.ControllerManager, set.CustomResourceDefinitions} {
+	paths := []string{set.Etcd, set.APIServer, set.ControllerManager, set.CustomResourceDefinitions}
+	for _, name := range besides {
+		more, err := locate(ctx, name)
+		if err != nil {
+			return err
+		}
+		paths = append(paths, more...)
+	}
+	for _, path := range paths {
 		fmt.Println(path)
 	}
 	return nil
+}
+
+func locate(ctx context.Context, name string) ([]string, error) {
+	switch name {
+	case "kubevirt":
+		set, err := binaries.LocateKubeVirt(ctx, os.Stderr)
+		if err != nil {
+			return nil, err
+		}
+		return []string{set.Install, set.API, set.Controller}, nil
+	case "node":
+		set, err := binaries.LocateNode(ctx, os.Stderr)
+		if err != nil {
+			return nil, err
+		}
+		return []string{set.Scheduler, set.Kubelet}, nil
+	}
+	return nil, fmt.Errorf("%q: it is either kubevirt or node", name)
 }
