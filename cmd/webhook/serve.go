@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/ttlab/vmwarden/internal/config"
+	"github.com/ttlab/vmwarden/internal/observe"
 	"github.com/ttlab/vmwarden/internal/policy"
 	"github.com/ttlab/vmwarden/internal/policy/ledger"
 	"github.com/ttlab/vmwarden/internal/policy/ownerlink"
@@ -54,7 +55,7 @@ func serve(ctx context.Context, s settings) error {
 		Logger: zapr.NewLogger(s.log),
 		Scheme: scheme,
 		Cache:  cacheOptions,
-		// Every replica answers reviews; the leader alone writes owner links.
+		// Every replica answers reviews; the leader alone writes owner links and tells of the passes.
 		LeaderElection:          true,
 		LeaderElectionID:        "vmwarden-webhook",
 		LeaderElectionNamespace: s.leaderElectionNamespace,
@@ -93,6 +94,12 @@ func serve(ctx context.Context, s settings) error {
 	}
 	// Asking the manager for its server is what makes the manager run it.
 	if err := ownerlink.SetUp(mgr, contract); err != nil {
+		return err
+	}
+	err = observe.SetUp(mgr, observe.Options{
+		Contract: contract, Registry: metrics.Registry, Certificate: servedCertificate(s.address), Clock: clock.RealClock{}, Log: s.log,
+	})
+	if err != nil {
 		return err
 	}
 	register(mgr.GetWebhookServer(), s, p, capMetrics, metadataClient, mgr.GetEventRecorderFor("vmwarden"))
