@@ -23,6 +23,7 @@ import (
 
 	"github.com/ttlab/vmwarden/internal/certificate"
 	"github.com/ttlab/vmwarden/internal/config"
+	"github.com/ttlab/vmwarden/internal/observe"
 	"github.com/ttlab/vmwarden/internal/policy"
 	"github.com/ttlab/vmwarden/internal/policy/ledger"
 	"github.com/ttlab/vmwarden/internal/policy/ownerlink"
@@ -39,25 +40,64 @@ func serve(ctx context.Context, s settings) error {
 		s.log.Warn("caps.reservation is shorter than kube-apiserver's default request time-out; a create that takes longer could be one too many, and then the ResourceQuota alone stops it",
 			zap.Duration("reservation", s.config.Caps.Reservation.Duration), zap.Duration("requestTimeout", apiServerRequestTimeout))
 	}
+	if s.config.Mode == config.Audit {
+		s.log.Warn("mode is Audit: everything is admitted, and what would be denied is reported")
+	}
 	var source certificate.Source
 	server, err := newWebhookServer(s, func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) { return source.GetCertificate(hello) })
 	if err != nil {
 		return err
 	}
-	contract := s.config.Contract()
-	scheme := runtime.NewScheme()
-	if err := ownerlink.AddToScheme(scheme); err != nil {
-		return fmt.Errorf("preparing the client: %w", err)
-	}
-	cacheOptions, err := ownerlink.CacheOptions(contract)
+	mgr, err := newManager(s, server)
 	if err != nil {
 		return err
+	}
+	if source, err = newCertificateSource(mgr, s); err != nil {
+		return err
+	}
+	if err := addAdmission(mgr, s); err != nil {
+		return err
+	}
+	if s.config.Mode == config.Enforce {
+		if err := ownerlink.SetUp(mgr, s.config.Contract()); err != nil {
+			return err
+		}
+	}
+	if err := observe.SetUp(mgr, observe.Options{
+		Contract: s.config.Contract(), Registry: metrics.Registry, Clock: clock.RealClock{}, Log: s.log,
+		Certificate: func() (time.Time, bool) { return certificate.NotAfter(source) },
+	}); err != nil {
+		return err
+	}
+	serving, stop := leavingFirst(ctx, s.shutdownDelay)
+	defer stop()
+	if err := addProbes(mgr, map[string]healthz.Checker{
+		// Ready means that a certificate is loaded that holds, that the listener answers, and that it is to go on doing so.
+		"certificate": certificate.Check(source, clock.RealClock{}), "webhook": server.StartedChecker(), "staying": staying(ctx),
+	}); err != nil {
+		return err
+	}
+	if err := mgr.Start(serving); err != nil {
+		return fmt.Errorf("serving: %w", err)
+	}
+	s.log.Info("stopped")
+	return nil
+}
+
+func newManager(s settings, server webhook.Server) (ctrl.Manager, error) {
+	scheme := runtime.NewScheme()
+	if err := ownerlink.AddToScheme(scheme); err != nil {
+		return nil, fmt.Errorf("preparing the client: %w", err)
+	}
+	cacheOptions, err := ownerlink.CacheOptions(s.config.Contract())
+	if err != nil {
+		return nil, err
 	}
 	mgr, err := ctrl.NewManager(s.cluster, ctrl.Options{
 		Logger: zapr.NewLogger(s.log),
 		Scheme: scheme,
 		Cache:  cacheOptions,
-		// Every replica answers reviews; the leader alone writes owner links.
+		// Every replica answers reviews; the leader alone writes owner links, keeps the certificate and tells of the passes.
 		LeaderElection:          true,
 		LeaderElectionID:        "vmwarden-webhook",
 		LeaderElectionNamespace: s.leaderElectionNamespace,
@@ -69,11 +109,13 @@ func serve(ctx context.Context, s settings) error {
 		GracefulShutdownTimeout:       new(gracefulShutdown),
 	})
 	if err != nil {
-		return fmt.Errorf("setting up the manager: %w", err)
+		return nil, fmt.Errorf("setting up the manager: %w", err)
 	}
-	if source, err = newCertificateSource(mgr, s); err != nil {
-		return err
-	}
+	return mgr, nil
+}
+
+// addAdmission adds what answers reviews, and what it knows of the namespace's places.
+func addAdmission(mgr manager.Manager, s settings) error {
 	metadataClient, err := metadata.NewForConfig(s.cluster)
 	if err != nil {
 		return fmt.Errorf("making the metadata client: %w", err)
@@ -98,24 +140,7 @@ func serve(ctx context.Context, s settings) error {
 		}
 	}
 	// Asking the manager for its server is what makes the manager run it.
-	if s.config.Mode == config.Enforce {
-		if err := ownerlink.SetUp(mgr, contract); err != nil {
-			return err
-		}
-	}
 	register(mgr.GetWebhookServer(), s, p, capMetrics, metadataClient, mgr.GetEventRecorderFor("vmwarden"))
-	serving, stop := leavingFirst(ctx, s.shutdownDelay)
-	defer stop()
-	if err := addProbes(mgr, map[string]healthz.Checker{
-		// Ready means that a certificate is loaded that holds, that the listener answers, and that it is to go on doing so.
-		"certificate": certificate.Check(source, clock.RealClock{}), "webhook": server.StartedChecker(), "staying": staying(ctx),
-	}); err != nil {
-		return err
-	}
-	if err := mgr.Start(serving); err != nil {
-		return fmt.Errorf("serving: %w", err)
-	}
-	s.log.Info("stopped")
 	return nil
 }
 
