@@ -18,8 +18,11 @@ stamp := $(shell git rev-parse HEAD >/dev/null 2>&1 && echo true || echo false)
 # command keeps the result in its build cache.
 tool = go tool -modfile=hack/tools/$(1)/go.mod $(1)
 
+# The tag of an image is the version of the chart that asks for it.
+chart_version := $(shell sed -n 's/^appVersion: //p' charts/vmwarden/Chart.yaml)
+
 scripts = .ci/run $$(find . -name '*.sh' -not -path './bin/*')
-checks := verify-format vet verify-modules verify-scripts verify-secrets verify-licenses verify-generated lint
+checks := verify-format vet verify-modules verify-scripts verify-secrets verify-licenses verify-generated verify-chart lint
 
 .PHONY: help
 help: ## List the targets
@@ -31,11 +34,19 @@ help: ## List the targets
 
 .PHONY: build
 build: ## Build bin/webhook and bin/reapjob
-	CGO_ENABLED=0 go build -trimpath -buildvcs=$(stamp) -o bin/ ./cmd/webhook ./cmd/reapjob
+	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -buildvcs=$(stamp) -o bin/ ./cmd/webhook ./cmd/reapjob
+
+# No registry and no daemon: bin/vmwarden-image.tar is for `ctr images import`, `docker load` or skopeo.
+.PHONY: image
+image: build ## Make bin/vmwarden-image.tar, an image with both binaries, and bin/*.sbom.json, what is in them
+	$(call tool,cyclonedx-gomod) bin -json -output bin/webhook.sbom.json bin/webhook
+	$(call tool,cyclonedx-gomod) bin -json -output bin/reapjob.sbom.json bin/reapjob
+	go -C hack/image run . -o $(CURDIR)/bin/vmwarden-image.tar -tag $(or $(TAG),vmwarden:$(chart_version)) -arch $$(go env GOARCH) $(CURDIR)/bin/webhook $(CURDIR)/bin/reapjob
 
 .PHONY: generate
 generate: ## Generate anew what is generated from the source
 	go generate ./...
+	$(call tool,helm-docs) --chart-search-root charts --log-level warning
 
 .PHONY: fmt
 fmt: ## Format the source
@@ -125,7 +136,7 @@ verify-format:
 verify-modules:
 	@echo '== go.mod and go.sum'
 	status=0
-	for module in . hack/tools/*/; do go -C "$$module" mod tidy -diff || status=1; done
+	for module in . hack/image hack/tools/*/; do go -C "$$module" mod tidy -diff || status=1; done
 	exit $$status
 
 .PHONY: verify-scripts
@@ -149,3 +160,10 @@ verify-licenses:
 verify-generated:
 	@echo '== generated files'
 	hack/verify-generated.sh
+
+# What the chart renders is tested by test/chart, and against a real API server's own schemas by the tests with a control plane.
+.PHONY: verify-chart
+verify-chart:
+	@echo '== chart'
+	$(call tool,helm) lint --strict --quiet charts/vmwarden --values charts/vmwarden/ci/newcomer-values.yaml
+	$(call tool,helm) lint --strict --quiet charts/vmwarden --values charts/vmwarden/ci/everything-values.yaml
