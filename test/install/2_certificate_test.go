@@ -16,6 +16,7 @@ import (
 	"time"
 
 	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -151,7 +152,11 @@ func TestADrainLosesNoCreate(t *testing.T) {
 	}
 	for _, pod := range pods {
 		await(t, pod.Name+" may be evicted", func(ctx context.Context) error {
-			return clients.PolicyV1().Evictions(ownNamespace).Evict(ctx, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: pod.Name}})
+			err := clients.PolicyV1().Evictions(ownNamespace).Evict(ctx, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: ownNamespace, Name: pod.Name}})
+			if err != nil && !apierrors.IsTooManyRequests(err) {
+				t.Fatal(err)
+			}
+			return err
 		})
 	}
 	awaitReplicas(t, 2)
