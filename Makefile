@@ -19,7 +19,7 @@ stamp := $(shell git rev-parse HEAD >/dev/null 2>&1 && echo true || echo false)
 tool = go tool -modfile=hack/tools/$(1)/go.mod $(1)
 
 scripts = .ci/run $$(find . -name '*.sh' -not -path './bin/*')
-checks := verify-format vet verify-modules verify-scripts verify-secrets verify-licenses verify-generated lint
+checks := verify-format vet verify-modules verify-scripts verify-alerts verify-secrets verify-licenses verify-generated lint
 
 .PHONY: help
 help: ## List the targets
@@ -91,7 +91,7 @@ setup: ## Get PostgreSQL, and build Kubernetes and KubeVirt's definitions once (
 ##### Verify
 
 .PHONY: verify
-verify: ## Check format, code, modules, scripts, licences, secrets and generated files; name all faults
+verify: ## Check format, code, modules, scripts, alerts, licences, secrets and generated files; name all faults
 	@$(MAKE) --keep-going $(checks)
 
 .PHONY: lint
@@ -125,6 +125,17 @@ verify-scripts:
 	@echo '== scripts'
 	hack/ensure-shellcheck.sh
 	shellcheck --external-sources $(scripts)
+
+# The dashboard's queries go through promtool as rules: it has no check for queries alone.
+.PHONY: verify-alerts
+verify-alerts: ## Check the alerts and the dashboard's queries, and try each alert on made-up series
+	@echo '== alerts and dashboard'
+	hack/promtool.sh check rules charts/vmwarden/files/alerts.yaml
+	hack/promtool.sh test rules test/monitoring/alerts.yaml
+	queries=$$(mktemp)
+	trap 'rm -f "$$queries"' EXIT
+	go run ./test/monitoring/queries >"$$queries"
+	hack/promtool.sh check rules "$$queries"
 
 .PHONY: verify-secrets
 verify-secrets:
