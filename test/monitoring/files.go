@@ -115,7 +115,7 @@ type Metric struct {
 }
 
 // metricRow is a row: name, type, labels, who exports it, meaning.
-var metricRow = regexp.MustCompile("(?m)^\\| `(vmwarden_[a-z0-9_]+)` \\| (\\w+) \\| ([^|]*) \\| (every replica|leader) \\| [^|]+ \\|$")
+var metricRow = regexp.MustCompile("(?m)^\\| `(vmwarden_[a-z0-9_]+)` \\| (\\w+) \\| *([^|]*?) *\\| (every replica|leader) \\| [^|]+ \\|$")
 
 // Metrics gives vmwarden's own metrics as docs/metrics.md has them.
 func Metrics() ([]Metric, error) {

@@ -1,4 +1,4 @@
-// Command queries writes the dashboard's queries as a file of recording rules, for promtool to check: as it stands, a mistake in
+// Command queries writes the dashboard's queries as a file of recording rules, for promtool to check: without it, a mistake in
 // a query would show only to whoever opens the dashboard.
 package main
 
