@@ -97,7 +97,7 @@ func serve(ctx context.Context, s settings) error {
 		return err
 	}
 	err = observe.SetUp(mgr, observe.Options{
-		Contract: contract, Registry: metrics.Registry, Certificate: servedCertificate(s.address), Clock: clock.RealClock{}, Log: s.log,
+		Contract: contract, Registry: metrics.Registry, Certificate: servedCertificate(ctx, s.address), Clock: clock.RealClock{}, Log: s.log,
 	})
 	if err != nil {
 		return err
