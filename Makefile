@@ -22,7 +22,7 @@ tool = go tool -modfile=hack/tools/$(1)/go.mod $(1)
 chart_version := $(shell sed -n 's/^appVersion: //p' charts/vmwarden/Chart.yaml)
 
 scripts = .ci/run $$(find . -name '*.sh' -not -path './bin/*')
-checks := verify-format vet verify-modules verify-scripts verify-secrets verify-licenses verify-generated verify-chart lint
+checks := verify-format vet verify-modules verify-scripts verify-alerts verify-secrets verify-licenses verify-generated verify-chart lint
 
 .PHONY: help
 help: ## List the targets
@@ -110,7 +110,7 @@ setup: ## Get PostgreSQL, and build Kubernetes and KubeVirt's definitions once (
 ##### Verify
 
 .PHONY: verify
-verify: ## Check format, code, modules, scripts, licences, secrets and generated files; name all faults
+verify: ## Check format, code, modules, scripts, alerts, licences, secrets and generated files; name all faults
 	@$(MAKE) --keep-going $(checks)
 
 .PHONY: lint
@@ -144,6 +144,17 @@ verify-scripts:
 	@echo '== scripts'
 	hack/ensure-shellcheck.sh
 	shellcheck --external-sources $(scripts)
+
+# The dashboard's queries go through promtool as rules: it has no check for queries alone.
+.PHONY: verify-alerts
+verify-alerts: ## Check the alerts and the dashboard's queries, and try each alert on made-up series
+	@echo '== alerts and dashboard'
+	hack/promtool.sh check rules charts/vmwarden/files/alerts.yaml
+	hack/promtool.sh test rules test/monitoring/alerts.yaml
+	queries=$$(mktemp)
+	trap 'rm -f "$$queries"' EXIT
+	go run ./test/monitoring/queries >"$$queries"
+	hack/promtool.sh check rules "$$queries"
 
 .PHONY: verify-secrets
 verify-secrets:

@@ -2,6 +2,7 @@ package observe
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -28,8 +29,8 @@ func machine(name, environment string, annotations ...string) *metav1.PartialObj
 			Namespace: "lab-vms", Name: name, Labels: map[string]string{labels.Environment: environment}, Annotations: map[string]string{},
 		},
 	}
-	for i := 0; i < len(annotations); i += 2 {
-		m.Annotations[annotations[i]] = annotations[i+1]
+	for pair := range slices.Chunk(annotations, 2) {
+		m.Annotations[pair[0]] = pair[1]
 	}
 	return m
 }

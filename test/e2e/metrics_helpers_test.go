@@ -37,8 +37,8 @@ func scrape(t *testing.T, replica *lab.Replica) scraped {
 // labelled makes labels of pairs of name and value.
 func labelled(pairs ...string) map[string]string {
 	labels := map[string]string{}
-	for i := 0; i < len(pairs); i += 2 {
-		labels[pairs[i]] = pairs[i+1]
+	for pair := range slices.Chunk(pairs, 2) {
+		labels[pair[0]] = pair[1]
 	}
 	return labels
 }
