@@ -106,6 +106,8 @@ setup: ## Get PostgreSQL, and build Kubernetes and KubeVirt's definitions once (
 	@echo '== set-up for tests: PostgreSQL; etcd, Kubernetes and KubeVirt from their Go modules'
 	test/postgres/ensure.sh
 	go run ./test/binaries/cmd/build >/dev/null
+	@echo '== Helm (the first time it is built: some minutes)'
+	$(call tool,helm) version --short
 
 ##### Verify
 

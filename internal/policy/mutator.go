@@ -13,6 +13,9 @@ import (
 	"github.com/ttlab/vmwarden/internal/lab"
 )
 
+// MutatePath is where the chart has the API server ask a Mutator.
+const MutatePath = "/mutate"
+
 // lookTimeout bounds what is looked up besides the count: a few reads by name, which take milliseconds or hang.
 const lookTimeout = 3 * time.Second
 

@@ -16,6 +16,9 @@ import (
 	"github.com/ttlab/vmwarden/internal/policy/ledger"
 )
 
+// ValidatePath is where the chart has the API server ask a Validator.
+const ValidatePath = "/validate"
+
 // Places hands out the namespace's places for virtual machines.
 type Places interface {
 	Decide(ctx context.Context, claim ledger.Claim) (ledger.Verdict, error)

@@ -2,6 +2,8 @@ package chart
 
 import (
 	"bytes"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -152,5 +154,33 @@ func TestNobodyMayDoMoreThanItsWork(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestItIsASubchartToo renders a chart of the platform's own that has vmwarden as a part.
+func TestItIsASubchartToo(t *testing.T) {
+	parent := filepath.Join(t.TempDir(), "platform")
+	if err := os.CopyFS(filepath.Join(parent, "charts/vmwarden"), os.DirFS(helm.Dir())); err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range map[string]string{
+		"Chart.yaml":  "apiVersion: v2\nname: platform\nversion: 1.0.0\ndependencies: [{name: vmwarden, version: 0.1.0, condition: vmwarden.enabled}]\n",
+		"values.yaml": "global: {region: east}\nvmwarden:\n  enabled: true\n" + strings.ReplaceAll(newcomer, "\n", "\n  "),
+	} {
+		if err := os.WriteFile(filepath.Join(parent, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rendering, err := helm.Run(t.Context(), "template", "school", parent, "--namespace", "platform", "--kube-version", kubeVersion)
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects, err := Objects(rendering)
+	if err != nil {
+		t.Fatal(err)
+	}
+	find[appsv1.Deployment](t, objects, "Deployment", "school-vmwarden-webhook")
+	if reaper := configured(t, objects).Environments[0].Reaper; reaper.Name != "school-vmwarden-reaper-prod" || reaper.Namespace != "platform" {
+		t.Errorf("prod's reaper is %+v", reaper)
 	}
 }

@@ -1,55 +1,103 @@
 package chart
 
 import (
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/ttlab/vmwarden/internal/policy"
+	"github.com/ttlab/vmwarden/internal/policy/ledger"
 )
 
-func TestTheChartRegistersWhatTheRulesAreMadeFor(t *testing.T) {
-	for name, values := range map[string]string{"newcomer": newcomer, "split": split} {
-		t.Run(name, func(t *testing.T) {
-			objects := render(t, release(values))
-			contract := configured(t, objects).Contract()
-			endpoint := func(path string) admissionregistrationv1.WebhookClientConfig {
-				return admissionregistrationv1.WebhookClientConfig{Service: &admissionregistrationv1.ServiceReference{
-					Namespace: "vmwarden", Name: "vmwarden-webhook", Path: &path, Port: new(int32(443)),
-				}}
-			}
-			mutating := find[admissionregistrationv1.MutatingWebhookConfiguration](t, objects, "MutatingWebhookConfiguration", "vmwarden")
-			validating := find[admissionregistrationv1.ValidatingWebhookConfiguration](t, objects, "ValidatingWebhookConfiguration", "vmwarden")
-			mutating.ObjectMeta, mutating.TypeMeta = metav1.ObjectMeta{Name: mutating.Name}, metav1.TypeMeta{}
-			validating.ObjectMeta, validating.TypeMeta = metav1.ObjectMeta{Name: validating.Name}, metav1.TypeMeta{}
-			if difference := cmp.Diff(policy.MutatingConfiguration(contract, endpoint), mutating); difference != "" {
-				t.Errorf("the policy's (-) and the chart's (+) mutating configuration differ:\n%s", difference)
-			}
-			if difference := cmp.Diff(policy.ValidatingConfiguration(contract, endpoint), validating); difference != "" {
-				t.Errorf("the policy's (-) and the chart's (+) validating configuration differ:\n%s", difference)
-			}
-		})
+// registered are both configurations. What their conditions let through is tested where they are evaluated: the lab of test/e2e runs
+// on this chart.
+func registered(t *testing.T, objects []*unstructured.Unstructured) (*admissionregistrationv1.MutatingWebhook, *admissionregistrationv1.ValidatingWebhook) {
+	t.Helper()
+	mutating := find[admissionregistrationv1.MutatingWebhookConfiguration](t, objects, "MutatingWebhookConfiguration", "vmwarden")
+	validating := find[admissionregistrationv1.ValidatingWebhookConfiguration](t, objects, "ValidatingWebhookConfiguration", "vmwarden")
+	if len(mutating.Webhooks) != 1 || len(validating.Webhooks) != 1 {
+		t.Fatalf("%d and %d entries, want one each", len(mutating.Webhooks), len(validating.Webhooks))
+	}
+	return &mutating.Webhooks[0], &validating.Webhooks[0]
+}
+
+func TestTheRegistrationSaysWhatItCostsAndAsksNobodyElse(t *testing.T) {
+	mutating, validating := registered(t, render(t, release(newcomer)))
+	if *mutating.SideEffects != admissionregistrationv1.SideEffectClassNone || *validating.SideEffects != admissionregistrationv1.SideEffectClassNoneOnDryRun {
+		t.Errorf("sideEffects %s and %s", *mutating.SideEffects, *validating.SideEffects)
+	}
+	if *mutating.FailurePolicy != admissionregistrationv1.Fail || *validating.FailurePolicy != admissionregistrationv1.Fail {
+		t.Errorf("failurePolicy %s and %s, want Fail", *mutating.FailurePolicy, *validating.FailurePolicy)
+	}
+	for _, entry := range []struct {
+		path    string
+		client  admissionregistrationv1.WebhookClientConfig
+		timeout *int32
+	}{{policy.MutatePath, mutating.ClientConfig, mutating.TimeoutSeconds}, {policy.ValidatePath, validating.ClientConfig, validating.TimeoutSeconds}} {
+		service := entry.client.Service
+		if service.Namespace != "vmwarden" || service.Name != "vmwarden-webhook" || *service.Path != entry.path || *service.Port != 443 {
+			t.Errorf("%s: service %+v", entry.path, service)
+		}
+		if time.Duration(*entry.timeout)*time.Second <= ledger.DecisionTimeout {
+			t.Errorf("%s: the API server gives up after %ds, before a decision of %s ends", entry.path, *entry.timeout, ledger.DecisionTimeout)
+		}
+	}
+}
+
+func TestEveryOperationThatARuleJudgesIsReviewed(t *testing.T) {
+	_, validating := registered(t, render(t, release(newcomer)))
+	reviewed := map[string][]admissionregistrationv1.OperationType{}
+	for _, rule := range validating.Rules {
+		if !slices.Equal(rule.APIVersions, []string{"*"}) || *rule.Scope != admissionregistrationv1.NamespacedScope {
+			t.Errorf("rule %+v leaves out a version, or asks about objects of no namespace", rule)
+		}
+		for _, resource := range rule.Resources {
+			reviewed[resource] = rule.Operations
+		}
+	}
+	create := []admissionregistrationv1.OperationType{admissionregistrationv1.Create}
+	all := append(slices.Clone(create), admissionregistrationv1.Update, admissionregistrationv1.Delete)
+	want := map[string][]admissionregistrationv1.OperationType{
+		"virtualmachines": all, "virtualmachineinstances": all, "virtualmachineinstancereplicasets": create, "virtualmachinepools": create,
+		"secrets": all, "services": all, "networkpolicies": all, "pods": all, "persistentvolumeclaims": all,
+	}
+	if difference := cmp.Diff(want, reviewed); difference != "" {
+		t.Errorf("what is reviewed (+) is not what the rules judge (-):\n%s", difference)
+	}
+}
+
+func TestOnlyTheLabsNamespacesAreReviewed(t *testing.T) {
+	mutating, validating := registered(t, render(t, release(split)))
+	want := []string{"class-7", "class-7-pods", "class-8-pods"}
+	for _, selector := range []string{mutating.NamespaceSelector.MatchExpressions[0].Key, validating.NamespaceSelector.MatchExpressions[0].Key} {
+		if selector != "kubernetes.io/metadata.name" {
+			t.Errorf("namespaces are selected by %s, a label that anybody may set", selector)
+		}
+	}
+	for _, values := range [][]string{mutating.NamespaceSelector.MatchExpressions[0].Values, validating.NamespaceSelector.MatchExpressions[0].Values} {
+		if !slices.Equal(values, want) {
+			t.Errorf("namespaces %v, want %v", values, want)
+		}
 	}
 }
 
 func TestInModeAuditTheAPIServerGoesOnWithoutUs(t *testing.T) {
-	objects := render(t, Release{Name: "vmwarden", Namespace: "vmwarden", Values: []string{newcomer}, Set: []string{"config.mode=Audit"}})
-	validating := find[admissionregistrationv1.ValidatingWebhookConfiguration](t, objects, "ValidatingWebhookConfiguration", "vmwarden")
-	mutating := find[admissionregistrationv1.MutatingWebhookConfiguration](t, objects, "MutatingWebhookConfiguration", "vmwarden")
-	if *validating.Webhooks[0].FailurePolicy != admissionregistrationv1.Ignore || *mutating.Webhooks[0].FailurePolicy != admissionregistrationv1.Ignore {
+	mutating, validating := registered(t, render(t, Release{Name: "vmwarden", Namespace: "vmwarden", Values: []string{newcomer}, Set: []string{"config.mode=Audit"}}))
+	if *validating.FailurePolicy != admissionregistrationv1.Ignore || *mutating.FailurePolicy != admissionregistrationv1.Ignore {
 		t.Error("failurePolicy is not Ignore")
 	}
 }
 
 func TestTheCABundleIsLeftToWhoeverKeepsTheCertificate(t *testing.T) {
 	for source, want := range map[string]string{"SelfManaged": "", "CertManager": "", "Secret": "the authority"} {
-		objects := render(t, Release{Name: "vmwarden", Namespace: "vmwarden", Values: []string{newcomer}, Set: []string{
+		_, validating := registered(t, render(t, Release{Name: "vmwarden", Namespace: "vmwarden", Values: []string{newcomer}, Set: []string{
 			"webhook.certificate.source=" + source, "webhook.certificate.secretName=given", "webhook.certificate.caBundle=the authority",
-		}})
-		validating := find[admissionregistrationv1.ValidatingWebhookConfiguration](t, objects, "ValidatingWebhookConfiguration", "vmwarden")
-		if got := string(validating.Webhooks[0].ClientConfig.CABundle); got != want {
+		}}))
+		if got := string(validating.ClientConfig.CABundle); got != want {
 			t.Errorf("source %s: caBundle %q, want %q", source, got, want)
 		}
 	}

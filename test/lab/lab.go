@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -49,6 +50,8 @@ type Lab struct {
 	AdminBackend *backend.Backend
 	Webhook      *Webhook
 
+	// rendered is what the chart installs.
+	rendered []*unstructured.Unstructured
 	group    *process.Group
 	reapjob  string
 	progress io.Writer
@@ -85,6 +88,10 @@ func (l *Lab) start(ctx context.Context, replicas int) error {
 	})
 	starting.Go(func() (err error) {
 		webhookBinary, l.reapjob, err = l.build(startContext)
+		return err
+	})
+	starting.Go(func() (err error) {
+		l.rendered, err = renderChart(startContext)
 		return err
 	})
 	if err := starting.Wait(); err != nil {

@@ -13,14 +13,10 @@ import (
 	"strings"
 	"time"
 
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 
-	"github.com/ttlab/vmwarden/internal/config"
 	"github.com/ttlab/vmwarden/internal/lab"
-	"github.com/ttlab/vmwarden/internal/policy"
 	"github.com/ttlab/vmwarden/test/backend"
 	"github.com/ttlab/vmwarden/test/process"
 )
@@ -50,7 +46,7 @@ type Replica struct {
 
 func (l *Lab) startWebhook(ctx context.Context, binary string, replicas int) (*Webhook, error) {
 	w := &Webhook{lab: l, binary: binary}
-	account, err := l.ControlPlane.ServiceAccountConfig(ctx, ownNamespace, "webhook")
+	account, err := l.ControlPlane.ServiceAccountConfig(ctx, ownNamespace, releaseName+"-webhook")
 	if err != nil {
 		return nil, err
 	}
@@ -179,25 +175,16 @@ func expectOK(ctx context.Context, url string) (err error) {
 	return nil
 }
 
-// register makes the API server ask the replicas, by the very configurations that policy generates.
+// register makes the API server ask the replicas, by what the chart registers.
 func (w *Webhook) register(ctx context.Context) error {
-	parsed, err := config.Parse([]byte(Config))
+	registrations, err := w.lab.registration(w.balancer.address, w.lab.ControlPlane.CA())
 	if err != nil {
 		return err
 	}
-	clients, err := kubernetes.NewForConfig(w.lab.Admin)
-	if err != nil {
-		return err
-	}
-	endpoint := func(path string) admissionregistrationv1.WebhookClientConfig {
-		return admissionregistrationv1.WebhookClientConfig{URL: new("https://" + w.balancer.address + path), CABundle: w.lab.ControlPlane.CA()}
-	}
-	registrations := clients.AdmissionregistrationV1()
-	if _, err := registrations.MutatingWebhookConfigurations().Create(ctx, policy.MutatingConfiguration(parsed.Contract(), endpoint), metav1.CreateOptions{}); err != nil {
-		return fmt.Errorf("registering the mutating webhook: %w", err)
-	}
-	if _, err := registrations.ValidatingWebhookConfigurations().Create(ctx, policy.ValidatingConfiguration(parsed.Contract(), endpoint), metav1.CreateOptions{}); err != nil {
-		return fmt.Errorf("registering the validating webhook: %w", err)
+	for _, registration := range registrations {
+		if _, err := w.lab.AdminBackend.CreateObject(ctx, registration, metav1.CreateOptions{}); err != nil {
+			return fmt.Errorf("registering the webhook: %w", err)
+		}
 	}
 	return w.awaitEffect(ctx)
 }

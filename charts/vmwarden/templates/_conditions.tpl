@@ -1,5 +1,6 @@
-{{/* The match conditions: CEL that the API server evaluates itself. They say the same as internal/policy/conditions.go, which tells
-why; a test holds both against each other. */}}
+{{/* The match conditions: CEL that the API server evaluates itself, also while every replica of ours is down. A request is reviewed where
+all of them are true. Every look at a label is guarded: an error in a condition refuses the request under failurePolicy Fail. Names of
+accounts, environments and labels hold no character that would need escaping; the binaries' validation and the schema see to it. */}}
 
 {{- define "vmwarden.username" -}}
 'system:serviceaccount:{{ .namespace }}:{{ .name }}'
@@ -22,6 +23,7 @@ why; a test holds both against each other. */}}
 (request.userInfo.username in [{{ $users | sortAlpha | join ", " }}])
 {{- end -}}
 
+{{/* What internal/lab calls marked: the session label, or the lab label with its value. */}}
 {{- define "vmwarden.cel.isLabs" -}}
 {{- $labels := .root.Values.config.labels -}}
 {{- $has := printf "%s.metadata.labels" .object -}}
@@ -36,11 +38,15 @@ why; a test holds both against each other. */}}
 request.resource.resource == 'pods' && has(object.metadata.labels) && 'kubevirt.io' in object.metadata.labels && object.metadata.labels['kubevirt.io'] == 'virt-launcher'
 {{- end -}}
 
+{{/* True where a golden disk would be deleted, or changed in what protects it. What the volume controllers write on it while it is bound and
+used is not our business. */}}
 {{- define "vmwarden.cel.goldenAtStake" -}}
 {{- $labels := .Values.config.labels -}}
 {{ include "vmwarden.cel.has" (dict "object" "oldObject" "label" $labels.golden) }} && ((request.operation == 'DELETE') || (object != null && has(object.metadata.ownerReferences)) || ({{ include "vmwarden.cel.has" (dict "object" "object" "label" $labels.session) }}) || (!({{ include "vmwarden.cel.has" (dict "object" "object" "label" $labels.golden) }})))
 {{- end -}}
 
+{{/* Leaves out the deletes of backends and reapers in their own environment, unless they would orphan what the object owns, or take a golden
+disk. */}}
 {{- define "vmwarden.cel.notOwnDelete" -}}
 {{- $labels := .Values.config.labels -}}
 {{- $entries := list -}}
@@ -55,12 +61,17 @@ request.resource.resource == 'pods' && has(object.metadata.labels) && 'kubevirt.
 (request.operation != 'DELETE') || (!(request.userInfo.username in {{ $map }})) || (!has(oldObject.metadata.labels) || !('{{ $key }}' in oldObject.metadata.labels)) || (oldObject.metadata.labels['{{ $key }}'] != {{ $map }}[request.userInfo.username]) || ({{ include "vmwarden.cel.has" (dict "object" "oldObject" "label" $labels.golden) }}) || (has(request.options.propagationPolicy) && request.options.propagationPolicy == 'Orphan') || (has(request.options.orphanDependents) && request.options.orphanDependents)
 {{- end -}}
 
+{{/* Leave out what no stamp is for. */}}
 {{- define "vmwarden.mutateConditions" -}}
 - name: concerns-a-lab
   expression: >-
     (request.resource.resource == 'virtualmachines') || ({{ include "vmwarden.cel.isLabs" (dict "root" . "object" "object") }}) || ({{ include "vmwarden.cel.byEnvironment" . }}) || ({{ include "vmwarden.cel.launcher" . }})
 {{- end -}}
 
+{{/* Leave out, in this order: what trusted controllers do, but for what they create (the cap binds everybody, and a launcher Pod past its
+deadline comes from one); what concerns no lab (every virtual machine, instance, replica set and pool does: leaving out the labels is no way
+around); deletions of a lab's Secret, Service, NetworkPolicy or Pod by whoever else RBAC lets, such as the kubelet or a node drain; deletions in
+the own environment. */}}
 {{- define "vmwarden.validateConditions" -}}
 - name: not-by-a-trusted-controller
   expression: >-
