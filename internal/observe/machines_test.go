@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"go.uber.org/zap/zaptest"
@@ -59,30 +58,27 @@ func watching(t *testing.T, machines ...runtime.Object) *Machines {
 }
 
 // whileLeading runs the watch, and the test when its first list is in.
-func whileLeading(t *testing.T, test func(t *testing.T, machines *Machines), objects ...runtime.Object) {
+func whileLeading(t *testing.T, test func(machines *Machines), objects ...runtime.Object) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		machines := watching(t, objects...)
-		ctx, stop := context.WithCancel(t.Context())
-		ended := make(chan error)
-		go func() { ended <- machines.Start(ctx) }()
-		defer func() {
-			stop()
-			if err := <-ended; err != nil {
-				t.Error(err)
-			}
-		}()
-		if !cache.WaitForCacheSync(ctx.Done(), func() bool { return len(gather(t, machines)) > 0 }) {
-			t.Fatal("the first list never came")
+	machines := watching(t, objects...)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- machines.Start(ctx) }()
+	defer func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
 		}
-		test(t, machines)
-	})
+	}()
+	if !cache.WaitForCacheSync(ctx.Done(), func() bool { return len(gather(t, machines)) > 0 }) {
+		t.Fatal("the first list never came")
+	}
+	test(machines)
 }
 
 func TestMachinesThatShouldBeGoneShowByEnvironment(t *testing.T) {
 	const past, ahead = "2026-11-29T11:59:59Z", "2026-11-29T12:00:01Z"
-	whileLeading(t, func(t *testing.T, machines *Machines) {
-		t.Helper()
+	whileLeading(t, func(machines *Machines) {
 		expectValues(t, gather(t, machines), map[string]float64{
 			"vmwarden_vms_past_deadline{environment=prod}":                          2,
 			"vmwarden_vms_past_deadline{environment=dev}":                           0,
@@ -105,7 +101,7 @@ func TestMachinesThatShouldBeGoneShowByEnvironment(t *testing.T) {
 
 func TestOnlyWhoLeadsTellsOfMachines(t *testing.T) {
 	var watched *Machines
-	whileLeading(t, func(_ *testing.T, machines *Machines) { watched = machines })
+	whileLeading(t, func(machines *Machines) { watched = machines })
 	for what, machines := range map[string]*Machines{"before": watching(t), "after": watched} {
 		if got := gather(t, machines); len(got) != 0 {
 			t.Errorf("%s leading: %v", what, got)
@@ -124,8 +120,7 @@ func goneSeries(reason string, count, toAsked, toGone, whole float64) map[string
 }
 
 func TestItIsTimedHowAReapedMachineWent(t *testing.T) {
-	whileLeading(t, func(t *testing.T, machines *Machines) {
-		t.Helper()
+	whileLeading(t, func(machines *Machines) {
 		expectValues(t, gather(t, machines), goneSeries("expired", 0, 0, 0, 0))
 		machines.gone(reapedMachine("expired"))
 		machines.gone(machine("b", "prod")) // a student ended it: nothing of the reaper's
@@ -136,8 +131,7 @@ func TestItIsTimedHowAReapedMachineWent(t *testing.T) {
 }
 
 func TestAMachineThatWentInAGapOfTheWatchIsCountedAndNotTimed(t *testing.T) {
-	whileLeading(t, func(t *testing.T, machines *Machines) {
-		t.Helper()
+	whileLeading(t, func(machines *Machines) {
 		machines.gone(cache.DeletedFinalStateUnknown{Key: "lab-vms/lab-a", Obj: reapedMachine("expired")})
 		got := gather(t, machines)
 		expectValues(t, got, goneSeries("expired", 0, 0, 0, 0))
@@ -146,8 +140,7 @@ func TestAMachineThatWentInAGapOfTheWatchIsCountedAndNotTimed(t *testing.T) {
 }
 
 func TestAMarkThatAReaperDidNotWriteSpoilsNothing(t *testing.T) {
-	whileLeading(t, func(t *testing.T, machines *Machines) {
-		t.Helper()
+	whileLeading(t, func(machines *Machines) {
 		for _, mark := range []string{"", "soon", "{}", `{"reason":"expired","since":"2026-11-29T11:58:30Z"}`} {
 			machines.gone(machine("lab-a", "prod", lab.ReapedAnnotation, mark))
 		}
