@@ -18,8 +18,11 @@ stamp := $(shell git rev-parse HEAD >/dev/null 2>&1 && echo true || echo false)
 # command keeps the result in its build cache.
 tool = go tool -modfile=hack/tools/$(1)/go.mod $(1)
 
+# The tag of an image is the version of the chart that asks for it.
+chart_version := $(shell sed -n 's/^appVersion: //p' charts/vmwarden/Chart.yaml)
+
 scripts = .ci/run $$(find . -name '*.sh' -not -path './bin/*')
-checks := verify-format vet verify-modules verify-scripts verify-secrets verify-licenses verify-generated lint
+checks := verify-format vet verify-modules verify-scripts verify-alerts verify-secrets verify-licenses verify-generated verify-chart lint
 
 .PHONY: help
 help: ## List the targets
@@ -31,11 +34,19 @@ help: ## List the targets
 
 .PHONY: build
 build: ## Build bin/webhook and bin/reapjob
-	CGO_ENABLED=0 go build -trimpath -buildvcs=$(stamp) -o bin/ ./cmd/webhook ./cmd/reapjob
+	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -buildvcs=$(stamp) -o bin/ ./cmd/webhook ./cmd/reapjob
+
+# No registry and no daemon: bin/vmwarden-image.tar is for `ctr images import`, `docker load` or skopeo.
+.PHONY: image
+image: build ## Make bin/vmwarden-image.tar, an image with both binaries, and bin/*.sbom.json, what is in them
+	$(call tool,cyclonedx-gomod) bin -json -output bin/webhook.sbom.json bin/webhook
+	$(call tool,cyclonedx-gomod) bin -json -output bin/reapjob.sbom.json bin/reapjob
+	go -C hack/image run . -o $(CURDIR)/bin/vmwarden-image.tar -tag $(or $(TAG),vmwarden:$(chart_version)) -arch $$(go env GOARCH) $(CURDIR)/bin/webhook $(CURDIR)/bin/reapjob
 
 .PHONY: generate
 generate: ## Generate anew what is generated from the source
 	go generate ./...
+	$(call tool,helm-docs) --chart-search-root charts --log-level warning
 
 .PHONY: fmt
 fmt: ## Format the source
@@ -108,11 +119,13 @@ setup: ## Get PostgreSQL, and build Kubernetes and KubeVirt's definitions once (
 	@echo '== set-up for tests: PostgreSQL; etcd, Kubernetes and KubeVirt from their Go modules'
 	test/postgres/ensure.sh
 	go run ./test/binaries/cmd/build >/dev/null
+	@echo '== Helm (the first time it is built: some minutes)'
+	$(call tool,helm) version --short
 
 ##### Verify
 
 .PHONY: verify
-verify: ## Check format, code, modules, scripts, licences, secrets and generated files; name all faults
+verify: ## Check format, code, modules, scripts, alerts, licences, secrets and generated files; name all faults
 	@$(MAKE) --keep-going $(checks)
 
 .PHONY: lint
@@ -138,7 +151,7 @@ verify-format:
 verify-modules:
 	@echo '== go.mod and go.sum'
 	status=0
-	for module in . hack/tools/*/; do go -C "$$module" mod tidy -diff || status=1; done
+	for module in . hack/image hack/tools/*/; do go -C "$$module" mod tidy -diff || status=1; done
 	exit $$status
 
 .PHONY: verify-scripts
@@ -146,6 +159,17 @@ verify-scripts:
 	@echo '== scripts'
 	hack/ensure-shellcheck.sh
 	shellcheck --external-sources $(scripts)
+
+# The dashboard's queries go through promtool as rules: it has no check for queries alone.
+.PHONY: verify-alerts
+verify-alerts: ## Check the alerts and the dashboard's queries, and try each alert on made-up series
+	@echo '== alerts and dashboard'
+	hack/promtool.sh check rules charts/vmwarden/files/alerts.yaml
+	hack/promtool.sh test rules test/monitoring/alerts.yaml
+	queries=$$(mktemp)
+	trap 'rm -f "$$queries"' EXIT
+	go run ./test/monitoring/queries >"$$queries"
+	hack/promtool.sh check rules "$$queries"
 
 .PHONY: verify-secrets
 verify-secrets:
@@ -162,3 +186,10 @@ verify-licenses:
 verify-generated:
 	@echo '== generated files'
 	hack/verify-generated.sh
+
+# What the chart renders is tested by test/chart, and against a real API server's own schemas by the tests with a control plane.
+.PHONY: verify-chart
+verify-chart:
+	@echo '== chart'
+	$(call tool,helm) lint --strict --quiet charts/vmwarden --values charts/vmwarden/ci/newcomer-values.yaml
+	$(call tool,helm) lint --strict --quiet charts/vmwarden --values charts/vmwarden/ci/everything-values.yaml

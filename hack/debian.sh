@@ -27,3 +27,19 @@ install_package() {
   as_root apt-get -q -o DPkg::Lock::Timeout=300 update >&2
   as_root env DEBIAN_FRONTEND=noninteractive apt-get -qy -o DPkg::Lock::Timeout=300 install --no-install-recommends "$1" >&2
 }
+
+# extract_program PACKAGE PATH DIRECTORY puts one program of a package into a directory and installs nothing. No right is needed but
+# where apt has no lists of packages yet.
+extract_program() {
+  echo "taking $2 from the package $1" >&2
+  mkdir -p "$3"
+  extracting=$(mktemp -d "$3/extracting.XXXXXX")
+  if ! (cd "$extracting" && apt-get -q -o APT::Sandbox::User="$(id -un)" download "$1") >&2; then
+    as_root apt-get -q -o DPkg::Lock::Timeout=300 update >&2
+    (cd "$extracting" && apt-get -q -o APT::Sandbox::User="$(id -un)" download "$1") >&2
+  fi
+  dpkg-deb --fsys-tarfile "$extracting"/*.deb | tar -x -C "$extracting" ".$2"
+  # In one step: another run may be at it.
+  mv "$extracting$2" "$3/"
+  rm -rf "$extracting"
+}

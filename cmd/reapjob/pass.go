@@ -9,6 +9,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/ttlab/vmwarden/internal/cli"
+	"github.com/ttlab/vmwarden/internal/config"
 	"github.com/ttlab/vmwarden/internal/reap"
 	"github.com/ttlab/vmwarden/internal/version"
 )
@@ -16,6 +17,10 @@ import (
 // runPass runs one pass and reports it. All of it ends before the pass's time limit, whatever hangs: the work early enough for
 // the reports.
 func runPass(ctx context.Context, s settings) error {
+	if s.config.Mode == config.Audit {
+		s.log.Warn("mode is Audit: this pass is only planned, nothing is deleted or written")
+		return printPlan(ctx, s)
+	}
 	timeout := s.config.Reaping.PassTimeout.Duration
 	whole, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

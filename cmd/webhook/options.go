@@ -4,9 +4,8 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"os"
-	"path/filepath"
 	"strconv"
+	"time"
 
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
@@ -20,14 +19,16 @@ import (
 // options are serve's flags.
 type options struct {
 	configFile     string
-	certificateDir string
+	certificate    certificateOptions
 	address        string
 	healthAddress  string
 	metricsAddress string
 	kubeconfig     string
 	// leaderElectionNamespace holds the lease; empty for the Pod's own namespace.
 	leaderElectionNamespace string
-	logLevel                string
+	// shutdownDelay is how long reviews are answered on after SIGTERM, while the word spreads that this replica goes.
+	shutdownDelay time.Duration
+	logLevel      string
 }
 
 // settings is what the flags came to, all of it valid.
@@ -48,12 +49,15 @@ func newServeCommand(run runFunc) *cobra.Command {
 		Short: "Answer admission reviews until SIGTERM",
 		Long: `Answers mutating and validating admission reviews of virtual machines, until SIGTERM.
 
-The certificate is read from tls.crt and tls.key in --cert-dir, and read again when the files change.
-/healthz and /readyz are on --health-address, /metrics on --metrics-address, both without TLS.
+The certificate is read from tls.crt and tls.key in --cert-dir, and read again when the files change. Or the webhook makes and
+renews it itself, in the Secret --cert-secret, and keeps the caBundle of the webhook configurations in step.
+/healthz and /readyz are on --health-address, /metrics on --metrics-address, both without TLS. After SIGTERM /readyz fails at
+once, reviews are answered for --shutdown-delay more, and those under way are finished.
 
 Exit status: 0 after SIGTERM, 1 when it could not run, 2 for wrong flags or a wrong configuration.`,
 		Example: `  webhook serve --config /etc/vmwarden/config.yaml --cert-dir /etc/vmwarden/tls
-  webhook serve --config config.yaml --cert-dir tls --kubeconfig ~/.kube/config --address 127.0.0.1:9443`,
+  webhook serve --config config.yaml --cert-dir tls --kubeconfig ~/.kube/config --address 127.0.0.1:9443
+  webhook serve --config config.yaml --cert-secret vmwarden/vmwarden-webhook-tls --cert-dns-name vmwarden-webhook.vmwarden.svc`,
 		Args: cli.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			s, faults := o.complete()
@@ -65,12 +69,13 @@ Exit status: 0 after SIGTERM, 1 when it could not run, 2 for wrong flags or a wr
 	}
 	flags := command.Flags()
 	flags.StringVar(&o.configFile, "config", "", "configuration file (kind WardenConfig); required")
-	flags.StringVar(&o.certificateDir, "cert-dir", "", "directory with tls.crt and tls.key; required")
+	o.certificate.add(flags)
 	flags.StringVar(&o.address, "address", ":9443", "address on which reviews are answered, over TLS")
 	flags.StringVar(&o.healthAddress, "health-address", ":8081", "address of /healthz and /readyz")
 	flags.StringVar(&o.metricsAddress, "metrics-address", ":8080", "address of /metrics")
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig file; without it KUBECONFIG, or the Pod's ServiceAccount")
 	flags.StringVar(&o.leaderElectionNamespace, "leader-election-namespace", "", "namespace of the lease by which one replica writes owner links; without it the Pod's own")
+	flags.DurationVar(&o.shutdownDelay, "shutdown-delay", 0, "how long reviews are answered on after SIGTERM: as long as it takes until nobody sends any")
 	flags.StringVar(&o.logLevel, "log-level", "info", "debug, info, warn or error")
 	return command
 }
@@ -86,7 +91,10 @@ func (o options) complete() (settings, []error) {
 			faults = append(faults, fmt.Errorf("--config %s: messages: %w", o.configFile, problem))
 		}
 	}
-	faults = append(faults, checkCertificateDir(o.certificateDir)...)
+	faults = append(faults, o.certificate.check()...)
+	if o.shutdownDelay < 0 {
+		faults = append(faults, fmt.Errorf("--shutdown-delay %s: must not be negative", o.shutdownDelay))
+	}
 	for _, flag := range []struct{ name, value string }{
 		{"--address", o.address}, {"--health-address", o.healthAddress}, {"--metrics-address", o.metricsAddress},
 	} {
@@ -102,19 +110,6 @@ func (o options) complete() (settings, []error) {
 		faults = append(faults, err)
 	}
 	return s, faults
-}
-
-func checkCertificateDir(dir string) []error {
-	if dir == "" {
-		return []error{fmt.Errorf("--cert-dir is missing: name the directory with tls.crt and tls.key")}
-	}
-	var faults []error
-	for _, name := range []string{"tls.crt", "tls.key"} {
-		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
-			faults = append(faults, fmt.Errorf("--cert-dir %s: %w", dir, err))
-		}
-	}
-	return faults
 }
 
 func checkAddress(address string) error {

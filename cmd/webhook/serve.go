@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"net"
 	"strconv"
@@ -20,7 +21,9 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
+	"github.com/ttlab/vmwarden/internal/certificate"
 	"github.com/ttlab/vmwarden/internal/config"
+	"github.com/ttlab/vmwarden/internal/observe"
 	"github.com/ttlab/vmwarden/internal/policy"
 	"github.com/ttlab/vmwarden/internal/policy/ledger"
 	"github.com/ttlab/vmwarden/internal/policy/ownerlink"
@@ -37,24 +40,64 @@ func serve(ctx context.Context, s settings) error {
 		s.log.Warn("caps.reservation is shorter than kube-apiserver's default request time-out; a create that takes longer could be one too many, and then the ResourceQuota alone stops it",
 			zap.Duration("reservation", s.config.Caps.Reservation.Duration), zap.Duration("requestTimeout", apiServerRequestTimeout))
 	}
-	server, err := newWebhookServer(s)
+	if s.config.Mode == config.Audit {
+		s.log.Warn("mode is Audit: everything is admitted, and what would be denied is reported")
+	}
+	var source certificate.Source
+	server, err := newWebhookServer(s, func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) { return source.GetCertificate(hello) })
 	if err != nil {
 		return err
 	}
-	contract := s.config.Contract()
+	mgr, err := newManager(s, server)
+	if err != nil {
+		return err
+	}
+	if source, err = newCertificateSource(mgr, s); err != nil {
+		return err
+	}
+	if err := addAdmission(mgr, s); err != nil {
+		return err
+	}
+	if s.config.Mode == config.Enforce {
+		if err := ownerlink.SetUp(mgr, s.config.Contract()); err != nil {
+			return err
+		}
+	}
+	if err := observe.SetUp(mgr, observe.Options{
+		Contract: s.config.Contract(), Registry: metrics.Registry, Clock: clock.RealClock{}, Log: s.log,
+		Certificate: func() (time.Time, bool) { return certificate.NotAfter(source) },
+	}); err != nil {
+		return err
+	}
+	serving, stop := leavingFirst(ctx, s.shutdownDelay)
+	defer stop()
+	if err := addProbes(mgr, map[string]healthz.Checker{
+		// Ready means that a certificate is loaded that holds, that the listener answers, and that it is to go on doing so.
+		"certificate": certificate.Check(source, clock.RealClock{}), "webhook": server.StartedChecker(), "staying": staying(ctx),
+	}); err != nil {
+		return err
+	}
+	if err := mgr.Start(serving); err != nil {
+		return fmt.Errorf("serving: %w", err)
+	}
+	s.log.Info("stopped")
+	return nil
+}
+
+func newManager(s settings, server webhook.Server) (ctrl.Manager, error) {
 	scheme := runtime.NewScheme()
 	if err := ownerlink.AddToScheme(scheme); err != nil {
-		return fmt.Errorf("preparing the client: %w", err)
+		return nil, fmt.Errorf("preparing the client: %w", err)
 	}
-	cacheOptions, err := ownerlink.CacheOptions(contract)
+	cacheOptions, err := ownerlink.CacheOptions(s.config.Contract())
 	if err != nil {
-		return err
+		return nil, err
 	}
 	mgr, err := ctrl.NewManager(s.cluster, ctrl.Options{
 		Logger: zapr.NewLogger(s.log),
 		Scheme: scheme,
 		Cache:  cacheOptions,
-		// Every replica answers reviews; the leader alone writes owner links.
+		// Every replica answers reviews; the leader alone writes owner links, keeps the certificate and tells of the passes.
 		LeaderElection:          true,
 		LeaderElectionID:        "vmwarden-webhook",
 		LeaderElectionNamespace: s.leaderElectionNamespace,
@@ -66,8 +109,13 @@ func serve(ctx context.Context, s settings) error {
 		GracefulShutdownTimeout:       new(gracefulShutdown),
 	})
 	if err != nil {
-		return fmt.Errorf("setting up the manager: %w", err)
+		return nil, fmt.Errorf("setting up the manager: %w", err)
 	}
+	return mgr, nil
+}
+
+// addAdmission adds what answers reviews, and what it knows of the namespace's places.
+func addAdmission(mgr manager.Manager, s settings) error {
 	metadataClient, err := metadata.NewForConfig(s.cluster)
 	if err != nil {
 		return fmt.Errorf("making the metadata client: %w", err)
@@ -92,28 +140,14 @@ func serve(ctx context.Context, s settings) error {
 		}
 	}
 	// Asking the manager for its server is what makes the manager run it.
-	if err := ownerlink.SetUp(mgr, contract); err != nil {
-		return err
-	}
 	register(mgr.GetWebhookServer(), s, p, capMetrics, metadataClient, mgr.GetEventRecorderFor("vmwarden"))
-	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
-		return fmt.Errorf("adding /healthz: %w", err)
-	}
-	// Ready means that the certificate is loaded and the listener answers.
-	if err := mgr.AddReadyzCheck("webhook", server.StartedChecker()); err != nil {
-		return fmt.Errorf("adding /readyz: %w", err)
-	}
-	if err := mgr.Start(ctx); err != nil {
-		return fmt.Errorf("serving: %w", err)
-	}
-	s.log.Info("stopped")
 	return nil
 }
 
 // apiServerRequestTimeout is the default of kube-apiserver's --request-timeout.
 const apiServerRequestTimeout = time.Minute
 
-func newWebhookServer(s settings) (webhook.Server, error) {
+func newWebhookServer(s settings, getCertificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)) (webhook.Server, error) {
 	host, port, err := net.SplitHostPort(s.address)
 	if err != nil {
 		return nil, fmt.Errorf("reading --address: %w", err)
@@ -122,24 +156,28 @@ func newWebhookServer(s settings) (webhook.Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading --address: %w", err)
 	}
-	return webhook.NewServer(webhook.Options{Host: host, Port: number, CertDir: s.certificateDir}), nil
+	return webhook.NewServer(webhook.Options{Host: host, Port: number, TLSOpts: []func(*tls.Config){
+		func(c *tls.Config) { c.GetCertificate, c.MinVersion = getCertificate, tls.VersionTLS12 },
+	}}), nil
 }
 
 func register(server webhook.Server, s settings, p places, capMetrics *policy.CapMetrics, metadataClient metadata.Interface, events record.EventRecorder) {
 	contract := s.config.Contract()
+	reportOnly := s.config.Mode == config.Audit
 	surroundings := &policy.MetadataSurroundings{Client: metadataClient, Contract: contract}
 	var requests policy.Requests
 	if p.needs != nil {
 		requests = p.needs.Requests
 	}
 	server.Register(policy.MutatePath, &webhook.Admission{Handler: &policy.Mutator{
-		Contract: contract, Groups: surroundings, Clock: clock.RealClock{}, Log: s.log,
+		Contract: contract, ReportOnly: reportOnly, Groups: surroundings, Clock: clock.RealClock{}, Log: s.log,
 	}})
 	server.Register(policy.ValidatePath, &webhook.Admission{Handler: &policy.Validator{
 		Contract:           contract,
 		Places:             p.ledger,
 		Surroundings:       surroundings,
 		Requests:           requests,
+		ReportOnly:         reportOnly,
 		AllowWhenUncertain: s.config.Caps.WhenUncertain == config.AllowWhenUncertain,
 		Messages:           s.messages,
 		Clock:              clock.RealClock{},

@@ -10,6 +10,7 @@ import (
 // missing one. The values are those of the platform's design: a lesson of at most 180 minutes, eight virtual machines.
 func defaults() *WardenConfig {
 	return &WardenConfig{
+		Mode: Enforce,
 		Labels: Labels{
 			Lab:         "ttlab.io/lab",
 			LabValue:    "true",

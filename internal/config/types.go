@@ -16,6 +16,8 @@ type WardenConfig struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
 
+	// Mode is Enforce (default), or Audit: everything is admitted and nothing written or deleted, and what would be is told.
+	Mode Mode `json:"mode"`
 	// VMNamespace is the namespace whose virtual machines are guarded.
 	VMNamespace string `json:"vmNamespace"`
 	// PodNamespaces are the namespaces of sessions that run as a Pod (runtime "pod").
@@ -43,6 +45,16 @@ type WardenConfig struct {
 	// Brakes stop a pass that finds more to delete than can be true.
 	Brakes Brakes `json:"brakes"`
 }
+
+// Mode says whether anything is prevented or done.
+type Mode string
+
+const (
+	// Enforce denies, stamps, links and deletes.
+	Enforce Mode = "Enforce"
+	// Audit only reports.
+	Audit Mode = "Audit"
+)
 
 // Labels are label keys, and the value of the lab label.
 type Labels struct {

@@ -18,6 +18,9 @@ func validate(c *WardenConfig) field.ErrorList {
 	if c.Kind != Kind {
 		faults = append(faults, field.NotSupported(field.NewPath("kind"), c.Kind, []string{Kind}))
 	}
+	if modes := []Mode{Enforce, Audit}; !sets.New(modes...).Has(c.Mode) {
+		faults = append(faults, field.NotSupported(field.NewPath("mode"), c.Mode, modes))
+	}
 	faults = append(faults, validateNamespaces(c)...)
 	faults = append(faults, validateLabels(c.Labels, field.NewPath("labels"))...)
 	if formats := []string{"UUID", "Text"}; !sets.New(formats...).Has(c.SessionIDFormat) {

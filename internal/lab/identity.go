@@ -95,14 +95,3 @@ func (i *Identities) Classify(username string, groups []string) Requester {
 	}
 	return Requester{Kind: Unknown, Username: username}
 }
-
-// Usernames lists the user names of all accounts of a kind; environment filters unless it is empty. The order is stable.
-func (i *Identities) Usernames(kind RequesterKind, environment string) []string {
-	found := sets.New[string]()
-	for _, requester := range i.byAccount {
-		if requester.Kind == kind && (environment == "" || requester.Environment == environment) {
-			found.Insert(requester.Username)
-		}
-	}
-	return sets.List(found)
-}

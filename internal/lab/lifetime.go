@@ -13,6 +13,9 @@ type Lifetimes struct {
 	DeadlineGrace time.Duration
 }
 
+// StuckAfter is how long a virtual machine may be terminating before a person should look: ten times a guest's grace period.
+const StuckAfter = 5 * time.Minute
+
 // Deadline is the moment after which a virtual machine that came to be at start may not exist, in whole seconds of UTC.
 func (l Lifetimes) Deadline(start time.Time) time.Time {
 	return start.Add(l.Ceiling + l.DeadlineGrace).UTC().Truncate(time.Second)

@@ -14,10 +14,32 @@ type Decision struct {
 	Warnings []string
 	// Places is the ledger's count; nil where no place was asked for.
 	Places *ledger.Verdict
+	// ReportOnly admits the request whatever was found, and tells what was.
+	ReportOnly bool
 }
 
-// Allowed tells whether the request passes.
+// Allowed tells whether every rule lets the request pass.
 func (d Decision) Allowed() bool { return len(d.Violations) == 0 }
+
+// Admitted tells whether the request passes.
+func (d Decision) Admitted() bool { return d.Allowed() || d.ReportOnly }
+
+// The words for a decision, in metrics and in the API server's audit log.
+const (
+	allowedWord  = "allow"
+	deniedWord   = "deny"
+	reportedWord = "would-deny"
+)
+
+func (d Decision) word() string {
+	switch {
+	case d.Allowed():
+		return allowedWord
+	case d.ReportOnly:
+		return reportedWord
+	}
+	return deniedWord
+}
 
 // Codes lists the violations' codes, each once, in the order of the rules.
 func (d Decision) Codes() []string {

@@ -14,6 +14,10 @@ func (v *Validator) announce(f Facts, decision Decision) {
 	if f.Kind == VirtualMachine {
 		object.APIVersion = "kubevirt.io/v1"
 	}
-	v.Events.Eventf(object, corev1.EventTypeWarning, decision.Codes()[0], "%s of %s denied to %s: %s",
-		f.Operation, f.Name, f.Requester.Username, decision.Message(Violation.Message))
+	verdict := "denied"
+	if decision.ReportOnly {
+		verdict = "would be denied"
+	}
+	v.Events.Eventf(object, corev1.EventTypeWarning, decision.Codes()[0], "%s of %s %s to %s: %s",
+		f.Operation, f.Name, verdict, f.Requester.Username, decision.Message(Violation.Message))
 }

@@ -18,7 +18,7 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		decisions: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "vmwarden_admission_decisions_total",
-			Help: "Validating decisions by operation, decision (allow or deny), code (empty when allowed; a denial counts once for each of its codes) and environment of the object.",
+			Help: "Validating decisions by operation, decision (allow, deny, or would-deny in mode Audit), code (empty when allowed; a denial counts once for each of its codes) and environment of the object.",
 		}, []string{"operation", "decision", "code", "environment"}),
 	}
 	registry.MustRegister(m.decisions)
@@ -35,10 +35,10 @@ func (m *Metrics) observeDecision(f Facts, environment string, contract lab.Cont
 		environment = "unknown"
 	}
 	if decision.Allowed() {
-		m.decisions.WithLabelValues(operation, "allow", "", environment).Inc()
+		m.decisions.WithLabelValues(operation, decision.word(), "", environment).Inc()
 		return
 	}
 	for _, code := range decision.Codes() {
-		m.decisions.WithLabelValues(operation, "deny", code, environment).Inc()
+		m.decisions.WithLabelValues(operation, decision.word(), code, environment).Inc()
 	}
 }

@@ -13,6 +13,9 @@ import (
 	"github.com/ttlab/vmwarden/internal/lab"
 )
 
+// MutatePath is where the chart has the API server ask a Mutator.
+const MutatePath = "/mutate"
+
 // lookTimeout bounds what is looked up besides the count: a few reads by name, which take milliseconds or hang.
 const lookTimeout = 3 * time.Second
 
@@ -25,14 +28,19 @@ type Groups interface {
 // webhooks made of the object.
 type Mutator struct {
 	Contract lab.Contract
-	Groups   Groups
-	Clock    clock.PassiveClock
-	Log      *zap.Logger
+	// ReportOnly adds nothing.
+	ReportOnly bool
+	Groups     Groups
+	Clock      clock.PassiveClock
+	Log        *zap.Logger
 }
 
 // Handle answers a mutating review with a patch, empty where there is nothing to add.
 func (m *Mutator) Handle(ctx context.Context, request admission.Request) admission.Response {
 	allowed := admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Allowed: true}}
+	if m.ReportOnly {
+		return allowed
+	}
 	f, err := readFacts(m.Contract.Identities, request, m.Clock.Now())
 	if err != nil {
 		// The Validator reads the same object, and denies it with what could not be read.

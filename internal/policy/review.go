@@ -163,7 +163,7 @@ func unreadable(err error) Decision {
 // respond puts a decision into the API server's terms.
 func respond(contract lab.Contract, messages Messages, f Facts, d Decision) admission.Response {
 	response := admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{
-		Allowed:          d.Allowed(),
+		Allowed:          d.Admitted(),
 		Warnings:         d.Warnings,
 		AuditAnnotations: auditAnnotations(contract, f, d),
 	}}
@@ -171,6 +171,12 @@ func respond(contract lab.Contract, messages Messages, f Facts, d Decision) admi
 		return response
 	}
 	say := func(v Violation) string { return messages.text(contract, f, d, v) }
+	if d.ReportOnly {
+		for _, violation := range d.Violations {
+			response.Warnings = append(response.Warnings, "vmwarden only observes; it would deny this: "+string(violation.Code)+": "+say(violation))
+		}
+		return response
+	}
 	causes := make([]metav1.StatusCause, len(d.Violations))
 	for i, violation := range d.Violations {
 		causes[i] = metav1.StatusCause{Type: metav1.CauseType(violation.Code), Field: violation.FieldPath(), Message: say(violation)}
@@ -188,11 +194,10 @@ func respond(contract lab.Contract, messages Messages, f Facts, d Decision) admi
 // auditAnnotations land in the API server's audit log, each key led by the webhook's name.
 func auditAnnotations(contract lab.Contract, f Facts, d Decision) map[string]string {
 	annotations := map[string]string{
-		"decision":       "allow",
+		"decision":       d.word(),
 		"requester-kind": string(f.Requester.Kind),
 	}
 	if !d.Allowed() {
-		annotations["decision"] = "deny"
 		annotations["code"] = strings.Join(d.Codes(), ",")
 	}
 	environment, session := belongings(contract, f)

@@ -16,6 +16,9 @@ import (
 	"github.com/ttlab/vmwarden/internal/policy/ledger"
 )
 
+// ValidatePath is where the chart has the API server ask a Validator.
+const ValidatePath = "/validate"
+
 // Places hands out the namespace's places for virtual machines.
 type Places interface {
 	Decide(ctx context.Context, claim ledger.Claim) (ledger.Verdict, error)
@@ -40,6 +43,8 @@ type Validator struct {
 	Surroundings Surroundings
 	// Requests is nil where no budget of CPU or memory is set.
 	Requests Requests
+	// ReportOnly admits everything and reports what would be denied.
+	ReportOnly bool
 	// AllowWhenUncertain admits a virtual machine where the places cannot be counted.
 	AllowWhenUncertain bool
 	// Messages are what a requester reads; the log stays English.
@@ -54,7 +59,7 @@ type Validator struct {
 
 // Handle answers a validating review.
 func (v *Validator) Handle(ctx context.Context, request admission.Request) admission.Response {
-	f, err := readFacts(v.Contract.Identities, request, v.Clock.Now())
+	f, err := v.readFacts(request)
 	var decision Decision
 	if err != nil {
 		decision = unreadable(err)
@@ -65,8 +70,21 @@ func (v *Validator) Handle(ctx context.Context, request admission.Request) admis
 		defer cancel()
 		decision = v.decide(ctx, f)
 	}
+	decision.ReportOnly = v.ReportOnly
 	v.record(f, decision)
 	return respond(v.Contract, v.Messages, f, decision)
+}
+
+// readFacts gathers the facts; where nothing is stamped since all is only reported, of the object as it would be.
+func (v *Validator) readFacts(request admission.Request) (Facts, error) {
+	f, err := readFacts(v.Contract.Identities, request, v.Clock.Now())
+	if err != nil || !v.ReportOnly {
+		return f, err
+	}
+	if request.Object.Raw, err = asStamped(v.Contract, f); err != nil {
+		return f, err
+	}
+	return readFacts(v.Contract.Identities, request, v.Clock.Now())
 }
 
 func (v *Validator) decide(ctx context.Context, f Facts) Decision {
@@ -135,7 +153,11 @@ func (v *Validator) record(f Facts, decision Decision) {
 		return
 	}
 	v.announce(f, decision)
-	v.Log.Info("admission denied",
+	what := "admission denied"
+	if decision.ReportOnly {
+		what = "admission would be denied"
+	}
+	v.Log.Info(what,
 		zap.Strings("codes", decision.Codes()),
 		zap.String("operation", string(f.Operation)),
 		zap.String("kind", string(f.Kind)),

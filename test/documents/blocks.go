@@ -9,25 +9,55 @@ import (
 	"strings"
 )
 
-// Lines gives the lines of a document's fenced blocks of a language such as "sh", in their order. The document is named from the
-// module's root.
-func Lines(document, language string) ([]string, error) {
+// Block is a fenced block.
+type Block struct {
+	// Language is what the fence says, such as "sh".
+	Language string
+	// Text is the block as it is.
+	Text string
+}
+
+// Blocks gives a document's fenced blocks that name a language, in their order. The document is named from the module's root.
+func Blocks(document string) ([]Block, error) {
 	_, self, _, _ := runtime.Caller(0)
 	content, err := os.ReadFile(filepath.Join(filepath.Dir(self), "..", "..", document))
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", document, err)
 	}
-	var lines []string
-	inside := false
+	var blocks []Block
+	var open *Block
 	for line := range strings.Lines(string(content)) {
-		line = strings.TrimSpace(line)
+		language, fence := strings.CutPrefix(strings.TrimSpace(line), "```")
 		switch {
-		case line == "```"+language:
-			inside = true
-		case strings.HasPrefix(line, "```"):
-			inside = false
-		case inside && line != "":
-			lines = append(lines, line)
+		case fence && open != nil:
+			if open.Language != "" {
+				blocks = append(blocks, *open)
+			}
+			open = nil
+		case fence:
+			open = &Block{Language: language}
+		case open != nil:
+			open.Text += line
+		}
+	}
+	return blocks, nil
+}
+
+// Lines gives the lines of a document's fenced blocks of a language, in their order: without indentation and empty lines.
+func Lines(document, language string) ([]string, error) {
+	blocks, err := Blocks(document)
+	if err != nil {
+		return nil, err
+	}
+	var lines []string
+	for _, block := range blocks {
+		if block.Language != language {
+			continue
+		}
+		for line := range strings.Lines(block.Text) {
+			if line = strings.TrimSpace(line); line != "" {
+				lines = append(lines, line)
+			}
 		}
 	}
 	if len(lines) == 0 {

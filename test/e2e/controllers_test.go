@@ -177,7 +177,7 @@ func TestWithEveryReplicaDownTheClusterGoesOn(t *testing.T) {
 			t.Errorf("deleting it from %s: %v", namespace, err)
 		}
 	}
-	for name, kind := range map[string]corev1.SecretType{"sh.helm.release.v1.vmwarden.v1": "helm.sh/release.v1", "vmwarden-webhook-tls": corev1.SecretTypeOpaque} {
+	for name, kind := range map[string]corev1.SecretType{"sh.helm.release.v1.vmwarden.v1": "helm.sh/release.v1", "second-webhook-tls": corev1.SecretTypeOpaque} {
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, Type: kind}
 		for _, namespace := range []string{lab.VMNamespace, "vmwarden"} {
 			if _, err := core.Secrets(namespace).Create(t.Context(), secret.DeepCopy(), metav1.CreateOptions{}); err != nil {

@@ -10,6 +10,7 @@ import (
 	"io"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -50,6 +51,8 @@ type Lab struct {
 	AdminBackend *backend.Backend
 	Webhook      *Webhook
 
+	// rendered is what the chart installs.
+	rendered []*unstructured.Unstructured
 	group    *process.Group
 	reapjob  string
 	progress io.Writer
@@ -101,6 +104,10 @@ func (l *Lab) start(ctx context.Context, options Options) error {
 	})
 	starting.Go(func() (err error) {
 		webhookBinary, l.reapjob, err = l.build(startContext)
+		return err
+	})
+	starting.Go(func() (err error) {
+		l.rendered, err = renderChart(startContext)
 		return err
 	})
 	if err := starting.Wait(); err != nil {

@@ -2,7 +2,7 @@ package lab
 
 import (
 	"context"
-	"embed"
+	_ "embed"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,10 +12,10 @@ import (
 	"github.com/ttlab/vmwarden/test/backend"
 )
 
-//go:embed manifests
-var manifests embed.FS
+//go:embed manifests/rbac-pods.yaml
+var podRights []byte
 
-// createNamespaces makes the namespaces, the accounts of the environments and of vmwarden, their rights and the golden disk.
+// createNamespaces makes the namespaces, the backends with their rights, the golden disk, and what the chart installs.
 func (l *Lab) createNamespaces(ctx context.Context) error {
 	clients, err := l.Clients()
 	if err != nil {
@@ -31,14 +31,9 @@ func (l *Lab) createNamespaces(ctx context.Context) error {
 			return fmt.Errorf("creating namespace %s: %w", name, err)
 		}
 	}
-	if err := createAccount(ctx, clients, ownNamespace, "webhook"); err != nil {
-		return err
-	}
 	for _, environment := range Environments {
-		for _, name := range []string{"backend", "reaper"} {
-			if err := createAccount(ctx, clients, "ttlab-"+environment, name); err != nil {
-				return err
-			}
+		if err := createAccount(ctx, clients, "ttlab-"+environment, "backend"); err != nil {
+			return err
 		}
 	}
 	admin, err := backend.New("", l.Admin)
@@ -50,16 +45,10 @@ func (l *Lab) createNamespaces(ctx context.Context) error {
 			return fmt.Errorf("creating %s: %w", file, err)
 		}
 	}
-	for _, file := range []string{"rbac-pods.yaml", "rbac-vmwarden.yaml"} {
-		content, err := manifests.ReadFile("manifests/" + file)
-		if err != nil {
-			return fmt.Errorf("reading %s: %w", file, err)
-		}
-		if err := createAll(ctx, admin, content); err != nil {
-			return fmt.Errorf("creating %s: %w", file, err)
-		}
+	if err := createAll(ctx, admin, podRights); err != nil {
+		return fmt.Errorf("creating the backends' rights in the Pod namespace: %w", err)
 	}
-	return nil
+	return l.applyChart(ctx, admin)
 }
 
 func createAccount(ctx context.Context, clients kubernetes.Interface, namespace, name string) error {

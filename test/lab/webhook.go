@@ -13,23 +13,16 @@ import (
 	"strings"
 	"time"
 
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 
-	"github.com/ttlab/vmwarden/internal/config"
 	"github.com/ttlab/vmwarden/internal/lab"
-	"github.com/ttlab/vmwarden/internal/policy"
 	"github.com/ttlab/vmwarden/test/backend"
 	"github.com/ttlab/vmwarden/test/process"
 )
 
 // startTimeout bounds the start of a replica.
 const startTimeout = 30 * time.Second
-
-// configurationName is that of both webhook configurations.
-const configurationName = "vmwarden"
 
 // stopGrace is how long a replica may take to drain.
 const stopGrace = 20 * time.Second
@@ -53,7 +46,7 @@ type Replica struct {
 
 func (l *Lab) startWebhook(ctx context.Context, binary string, replicas int) (*Webhook, error) {
 	w := &Webhook{lab: l, binary: binary}
-	account, err := l.ControlPlane.ServiceAccountConfig(ctx, ownNamespace, "webhook")
+	account, err := l.ControlPlane.ServiceAccountConfig(ctx, ownNamespace, releaseName+"-webhook")
 	if err != nil {
 		return nil, err
 	}
@@ -184,7 +177,7 @@ func expectOK(ctx context.Context, url string) (err error) {
 
 // Unregister takes our configurations from the API server, as if vmwarden were not installed, and waits until it asks nobody.
 func (w *Webhook) Unregister(ctx context.Context) error {
-	clients, err := kubernetes.NewForConfig(w.lab.Admin)
+	clients, err := w.lab.Clients()
 	if err != nil {
 		return err
 	}
@@ -192,32 +185,23 @@ func (w *Webhook) Unregister(ctx context.Context) error {
 	for _, remove := range []func(context.Context, string, metav1.DeleteOptions) error{
 		registrations.MutatingWebhookConfigurations().Delete, registrations.ValidatingWebhookConfigurations().Delete,
 	} {
-		if err := remove(ctx, configurationName, metav1.DeleteOptions{}); err != nil {
+		if err := remove(ctx, releaseName, metav1.DeleteOptions{}); err != nil {
 			return fmt.Errorf("taking the registration away: %w", err)
 		}
 	}
 	return w.await(ctx, "the webhook to lose its effect", func(stamped, denied bool) bool { return !stamped && !denied })
 }
 
-// Register makes the API server ask the replicas, by the very configurations that policy generates.
+// Register makes the API server ask the replicas, by what the chart registers.
 func (w *Webhook) Register(ctx context.Context) error {
-	parsed, err := config.Parse([]byte(Config))
+	registrations, err := w.lab.registration(w.balancer.address, w.lab.ControlPlane.CA())
 	if err != nil {
 		return err
 	}
-	clients, err := kubernetes.NewForConfig(w.lab.Admin)
-	if err != nil {
-		return err
-	}
-	endpoint := func(path string) admissionregistrationv1.WebhookClientConfig {
-		return admissionregistrationv1.WebhookClientConfig{URL: new("https://" + w.balancer.address + path), CABundle: w.lab.ControlPlane.CA()}
-	}
-	registrations := clients.AdmissionregistrationV1()
-	if _, err := registrations.MutatingWebhookConfigurations().Create(ctx, policy.MutatingConfiguration(parsed.Contract(), endpoint), metav1.CreateOptions{}); err != nil {
-		return fmt.Errorf("registering the mutating webhook: %w", err)
-	}
-	if _, err := registrations.ValidatingWebhookConfigurations().Create(ctx, policy.ValidatingConfiguration(parsed.Contract(), endpoint), metav1.CreateOptions{}); err != nil {
-		return fmt.Errorf("registering the validating webhook: %w", err)
+	for _, registration := range registrations {
+		if _, err := w.lab.AdminBackend.CreateObject(ctx, registration, metav1.CreateOptions{}); err != nil {
+			return fmt.Errorf("registering the webhook: %w", err)
+		}
 	}
 	return w.await(ctx, "the webhook to take effect", func(stamped, denied bool) bool { return stamped && denied })
 }
