@@ -21,9 +21,9 @@ func Root() string {
 	return filepath.Join(filepath.Dir(self), "..", "..")
 }
 
-// Pages names the module's Markdown files, from its root, without those of directories that are no part of it.
-func Pages() ([]string, error) {
-	var pages []string
+// Files names the module's files whose names end so, from its root, without those of directories that are no part of it.
+func Files(suffix string) ([]string, error) {
+	var names []string
 	err := fs.WalkDir(os.DirFS(Root()), ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -31,15 +31,15 @@ func Pages() ([]string, error) {
 		if entry.IsDir() && (name == "bin" || (name != "." && strings.HasPrefix(entry.Name(), "."))) {
 			return fs.SkipDir
 		}
-		if path.Ext(name) == ".md" {
-			pages = append(pages, name)
+		if !entry.IsDir() && strings.HasSuffix(name, suffix) {
+			names = append(names, name)
 		}
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("looking for pages: %w", err)
+		return nil, fmt.Errorf("looking for the files *%s: %w", suffix, err)
 	}
-	return pages, nil
+	return names, nil
 }
 
 // Heading is a heading of a page.
