@@ -33,7 +33,7 @@ func outline(t *testing.T, page string) []string {
 	var lines []string
 	for _, h := range Headings(string(content)) {
 		line := strings.Repeat("#", h.Level)
-		if name.MatchString(h.Text) {
+		if unchanging.MatchString(h.Text) {
 			line += " " + h.Text
 		}
 		lines = append(lines, line)
@@ -41,8 +41,8 @@ func outline(t *testing.T, page string) []string {
 	return lines
 }
 
-// name is a word that no translation changes: it has a capital within, or is the project's.
-var name = regexp.MustCompile(`^([A-Z]\w*[a-z][A-Z]\w*|vmwarden)$`)
+// unchanging is a word that no translation changes: it has a capital within, or is the project's.
+var unchanging = regexp.MustCompile(`^([A-Z]\w*[a-z][A-Z]\w*|vmwarden)$`)
 
 func TestATranslationHasTheCommandsOfItsOriginal(t *testing.T) {
 	for original, translation := range translations {
