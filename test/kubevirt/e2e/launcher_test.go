@@ -21,7 +21,7 @@ import (
 // Of all shapes that the calculation is compared for, those of KubeVirt's default configuration are sent to KubeVirt's own servers,
 // one in so many. fewestShapes of them have to come to a launcher Pod for the test to have shown anything.
 const (
-	oneShapeIn   = 4
+	oneShapeIn   = 5
 	fewestShapes = 60
 )
 

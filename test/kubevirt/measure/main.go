@@ -61,7 +61,7 @@ func run(sessions int, interval time.Duration) (err error) {
 	if err := m.run(ctx, sessions); err != nil {
 		return err
 	}
-	fmt.Fprintf(os.Stdout, "\n%d sessions, a pass every %s, %d at a time\n\n", len(m.samples), interval, atATime)
+	fmt.Fprintf(os.Stdout, "\n%d sessions, a pass every %s (%d passes, %d of them not clean), up to %d sessions at a time\n\n", len(m.samples), interval, m.passes, m.failedPasses, atATime)
 	m.print(os.Stdout)
 	fmt.Fprintf(os.Stdout, `
 Real: kube-apiserver, etcd, garbage collector, scheduler, virt-api, virt-controller, PostgreSQL, vmwarden's own binaries and accounts.

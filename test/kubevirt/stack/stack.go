@@ -30,7 +30,7 @@ type Options struct {
 type Stack struct {
 	*lab.Lab
 	KubeVirt *kubevirt.KubeVirt
-	// Clients, Objects and Instances act as an admin.
+	// Clients, Objects and Machines act as an admin.
 	Clients  *kubernetes.Clientset
 	Objects  dynamic.Interface
 	Machines *kubevirtclient.Clientset
