@@ -60,7 +60,7 @@ clean: ## Remove what was built in this directory; caches stay
 ##### Test
 
 .PHONY: test
-test: test-unit test-e2e ## Run the tests, without those on KubeVirt, with all the set-up that they need
+test: test-unit test-e2e test-kubevirt ## Run all tests that run on any machine, with all the set-up that they need
 
 .PHONY: test-unit
 test-unit: ## Run the tests that need no set-up, with the race detector

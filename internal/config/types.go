@@ -34,7 +34,7 @@ type WardenConfig struct {
 	Lifetimes Lifetimes `json:"lifetimes"`
 	// TrustedControllers may change and delete every lab object: garbage collector, namespace controller, KubeVirt.
 	TrustedControllers []ServiceAccount `json:"trustedControllers"`
-	// Admins are bound by the caps only.
+	// Admins are bound by the caps and by the few rules whose breach helps nobody, such as GoldenWritable.
 	Admins Admins `json:"admins"`
 	// Messages are the texts of denials.
 	Messages Messages `json:"messages"`

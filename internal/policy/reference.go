@@ -15,6 +15,9 @@ func newReferences(contract lab.Contract, f Facts) []Reference {
 		for _, reference := range referencesOf(f.Kind, f.Old) {
 			before[reference] = true
 		}
+		for _, disk := range newlyWritable(f) {
+			delete(before, Reference{PersistentVolumeClaim, disk})
+		}
 	}
 	var wanted []Reference
 	for _, reference := range referencesOf(f.Kind, f.New) {
@@ -24,6 +27,22 @@ func newReferences(contract lab.Contract, f Facts) []Reference {
 		}
 	}
 	return wanted
+}
+
+// newlyWritable names the disks that were attached below an ephemeral layer alone, and are now attached otherwise. The name is the
+// same and what may be written is not: a golden disk that came in rightly would become writable by a change.
+func newlyWritable(f Facts) []string {
+	wasWritable := map[string]bool{}
+	for _, disk := range f.Old.References.Disks {
+		wasWritable[disk.Name] = wasWritable[disk.Name] || !disk.BelowLayer
+	}
+	var names []string
+	for _, disk := range f.New.References.Disks {
+		if writable, attached := wasWritable[disk.Name]; attached && !writable && !disk.BelowLayer {
+			names = append(names, disk.Name)
+		}
+	}
+	return names
 }
 
 func referencesOf(kind Kind, object *Object) []Reference {

@@ -25,7 +25,17 @@ func volumeForeign(contract lab.Contract, f Facts) []Violation {
 			})
 		}
 	}
+	before := map[string]bool{}
+	if f.Old != nil {
+		for _, template := range f.Old.References.DataVolumeTemplates {
+			before[template.Name] = true
+		}
+	}
 	for _, template := range f.New.References.DataVolumeTemplates {
+		if before[template.Name] {
+			// What exists under it is the disk that it made.
+			continue
+		}
 		for _, kind := range []Kind{DataVolume, PersistentVolumeClaim} {
 			if !f.Referents[Reference{kind, template.Name}].Exists {
 				continue

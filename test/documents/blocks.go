@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 )
 
@@ -19,8 +18,7 @@ type Block struct {
 
 // Blocks gives a document's fenced blocks that name a language, in their order. The document is named from the module's root.
 func Blocks(document string) ([]Block, error) {
-	_, self, _, _ := runtime.Caller(0)
-	content, err := os.ReadFile(filepath.Join(filepath.Dir(self), "..", "..", document))
+	content, err := os.ReadFile(filepath.Join(Root(), document))
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", document, err)
 	}
