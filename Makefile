@@ -60,7 +60,7 @@ clean: ## Remove what was built in this directory; caches stay
 ##### Test
 
 .PHONY: test
-test: test-unit test-e2e ## Run all tests, with all the set-up that they need
+test: test-unit test-e2e test-kubevirt ## Run all tests that run on any machine, with all the set-up that they need
 
 .PHONY: test-unit
 test-unit: ## Run the tests that need no set-up, with the race detector
@@ -76,11 +76,19 @@ test-e2e: setup ## Run the tests that need a real control plane and PostgreSQL, 
 	go test -c -o /dev/null $$packages
 	go test -v -count=1 -p 1 -timeout 30m $$packages
 
+.PHONY: test-kubevirt
+test-kubevirt: setup ## Run the tests beside KubeVirt's own virt-api and virt-controller, with their set-up
+	@echo "== tests on KubeVirt's own servers"
+	go run ./test/binaries/cmd/build kubevirt scheduler >/dev/null
+	packages=$$(hack/test-packages.sh kubevirt)
+	go test -c -o /dev/null $$packages
+	go test -v -count=1 -p 1 -timeout 30m $$packages
+
 .PHONY: test-node
 test-node: setup ## Run the tests that need a real kubelet: as root, with containerd; elsewhere they say what they skip
 	@echo '== tests on a real kubelet'
 	test/node/ensure.sh
-	go run ./test/binaries/cmd/build node kubevirt >/dev/null
+	go run ./test/binaries/cmd/build kubevirt node >/dev/null
 	packages=$$(hack/test-packages.sh node)
 	go test -v -count=1 -p 1 -timeout 30m $$packages
 
@@ -96,6 +104,11 @@ soak-caps: setup ## Try the cap with BURSTS (default 1000) bursts of 40 creates:
 .PHONY: bench
 bench: setup ## Measure what one decision on a place costs
 	go test ./test/bench -run '^$$' -bench . -benchtime 200x
+
+.PHONY: measure-expiry
+measure-expiry: setup ## Measure from a session's end to its machine's, over SESSIONS (default 104): about 10 minutes
+	test/node/ensure.sh || echo 'nodes will be played'
+	go run ./test/kubevirt/measure -sessions $(or $(SESSIONS),104) -interval $(or $(INTERVAL),1m)
 
 .PHONY: demo
 demo: setup ## Show what vmwarden does, on a real control plane and PostgreSQL

@@ -26,6 +26,8 @@ type Options struct {
 	Controllers []string
 	// Scheduler starts kube-scheduler too, for a cluster with nodes, real or played.
 	Scheduler bool
+	// Definitions are CustomResourceDefinitions to install besides KubeVirt's, as YAML documents.
+	Definitions []byte
 	// APIServerFlags are added to kube-apiserver's command line, after, and so over, our own.
 	APIServerFlags []string
 }
@@ -83,7 +85,7 @@ func (c *ControlPlane) start(ctx context.Context, set *binaries.Set, options Opt
 	step("kube-apiserver is ready at " + c.admin.Host)
 	// Before the controller manager: its garbage collector and quota look for new resources only every 30 seconds, and would not
 	// see KubeVirt's until then.
-	if err := c.installDefinitions(ctx, set.CustomResourceDefinitions); err != nil {
+	if err := c.installDefinitions(ctx, set.CustomResourceDefinitions, options.Definitions); err != nil {
 		return err
 	}
 	step("KubeVirt's resources are served")

@@ -1,6 +1,7 @@
 package controlplane
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -21,12 +22,22 @@ import (
 // definitionsInterval is the pause between two looks at whether new resources are served.
 const definitionsInterval = 50 * time.Millisecond
 
-// installDefinitions creates the CustomResourceDefinitions of a YAML file and waits until discovery shows their resources.
-func (c *ControlPlane) installDefinitions(ctx context.Context, path string) error {
-	definitions, err := readDefinitions(path)
+// installDefinitions creates the CustomResourceDefinitions of a YAML file, and those of more, and waits until discovery shows their
+// resources.
+func (c *ControlPlane) installDefinitions(ctx context.Context, path string, more []byte) error {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	definitions, err := readDefinitions(content)
 	if err != nil {
 		return fmt.Errorf("reading KubeVirt's definitions from %s: %w", path, err)
 	}
+	others, err := readDefinitions(more)
+	if err != nil {
+		return fmt.Errorf("reading further definitions: %w", err)
+	}
+	definitions = append(definitions, others...)
 	client, err := apiextensions.NewForConfig(c.AdminConfig())
 	if err != nil {
 		return fmt.Errorf("making a client: %w", err)
@@ -49,13 +60,9 @@ func (c *ControlPlane) installDefinitions(ctx context.Context, path string) erro
 	return awaitResources(ctx, client.Discovery(), resourcesOf(definitions))
 }
 
-func readDefinitions(path string) (definitions []*apiextensionsv1.CustomResourceDefinition, err error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, file.Close()) }()
-	decoder := yaml.NewYAMLOrJSONDecoder(file, 4096)
+func readDefinitions(content []byte) ([]*apiextensionsv1.CustomResourceDefinition, error) {
+	var definitions []*apiextensionsv1.CustomResourceDefinition
+	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(content), 4096)
 	for {
 		definition := &apiextensionsv1.CustomResourceDefinition{}
 		switch err := decoder.Decode(definition); {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/kubernetes"
@@ -57,29 +58,44 @@ type Lab struct {
 	progress io.Writer
 }
 
-// Start brings a lab up: control plane and PostgreSQL at the same time, then namespaces, accounts and rights, the databases
-// with their fence, and replicas of the webhook behind one address. The context bounds the start alone.
+// Options change what StartWith starts.
+type Options struct {
+	// Progress is told what is being built or started; nil: nothing is said.
+	Progress io.Writer
+	// Replicas of the webhook stand behind one address.
+	Replicas int
+	// ControlPlane is what the lab needs of its control plane besides what every lab has.
+	ControlPlane controlplane.Options
+}
+
+// Start starts a lab with what every lab has.
 func Start(ctx context.Context, progress io.Writer, replicas int) (*Lab, error) {
+	return StartWith(ctx, Options{Progress: progress, Replicas: replicas})
+}
+
+// StartWith brings a lab up: control plane and PostgreSQL at the same time, then namespaces, accounts and rights, the databases
+// with their fence, and replicas of the webhook behind one address. The context bounds the start alone.
+func StartWith(ctx context.Context, options Options) (*Lab, error) {
 	group, err := process.NewGroup("", "vmwarden-lab")
 	if err != nil {
 		return nil, err
 	}
-	l := &Lab{Backends: map[string]*backend.Backend{}, group: group, progress: progress}
-	if err := l.start(ctx, replicas); err != nil {
+	l := &Lab{Backends: map[string]*backend.Backend{}, group: group, progress: options.Progress}
+	if err := l.start(ctx, options); err != nil {
 		return nil, errors.Join(fmt.Errorf("starting the lab: %w", err), l.Stop())
 	}
 	return l, nil
 }
 
-func (l *Lab) start(ctx context.Context, replicas int) error {
+func (l *Lab) start(ctx context.Context, options Options) error {
 	var webhookBinary string
 	starting, startContext := errgroup.WithContext(ctx)
 	starting.Go(func() (err error) {
-		l.ControlPlane, err = controlplane.Start(startContext, controlplane.Options{
-			Progress: l.progress,
-			// Some clusters have it on; with it, whoever sets an owner needs the right to delete.
-			AdmissionPlugins: []string{"OwnerReferencesPermissionEnforcement"},
-		})
+		wanted := options.ControlPlane
+		wanted.Progress = l.progress
+		// Some clusters have it on; with it, whoever sets an owner needs the right to delete.
+		wanted.AdmissionPlugins = append(slices.Clone(wanted.AdmissionPlugins), "OwnerReferencesPermissionEnforcement")
+		l.ControlPlane, err = controlplane.Start(startContext, wanted)
 		return err
 	})
 	starting.Go(func() (err error) {
@@ -110,7 +126,7 @@ func (l *Lab) start(ctx context.Context, replicas int) error {
 		}
 	}
 	var err error
-	l.Webhook, err = l.startWebhook(ctx, webhookBinary, replicas)
+	l.Webhook, err = l.startWebhook(ctx, webhookBinary, options.Replicas)
 	return err
 }
 

@@ -69,7 +69,7 @@ func (l *Lab) startWebhook(ctx context.Context, binary string, replicas int) (*W
 	if err := w.Run(ctx, Config, replicas); err != nil {
 		return nil, errors.Join(err, w.close())
 	}
-	return w, w.register(ctx)
+	return w, w.Register(ctx)
 }
 
 func (w *Webhook) path(name string) string { return filepath.Join(w.lab.group.Directory(), name) }
@@ -175,8 +175,25 @@ func expectOK(ctx context.Context, url string) (err error) {
 	return nil
 }
 
-// register makes the API server ask the replicas, by what the chart registers.
-func (w *Webhook) register(ctx context.Context) error {
+// Unregister takes our configurations from the API server, as if vmwarden were not installed, and waits until it asks nobody.
+func (w *Webhook) Unregister(ctx context.Context) error {
+	clients, err := w.lab.Clients()
+	if err != nil {
+		return err
+	}
+	registrations := clients.AdmissionregistrationV1()
+	for _, remove := range []func(context.Context, string, metav1.DeleteOptions) error{
+		registrations.MutatingWebhookConfigurations().Delete, registrations.ValidatingWebhookConfigurations().Delete,
+	} {
+		if err := remove(ctx, releaseName, metav1.DeleteOptions{}); err != nil {
+			return fmt.Errorf("taking the registration away: %w", err)
+		}
+	}
+	return w.await(ctx, "the webhook to lose its effect", func(stamped, denied bool) bool { return !stamped && !denied })
+}
+
+// Register makes the API server ask the replicas, by what the chart registers.
+func (w *Webhook) Register(ctx context.Context) error {
 	registrations, err := w.lab.registration(w.balancer.address, w.lab.ControlPlane.CA())
 	if err != nil {
 		return err
@@ -186,22 +203,22 @@ func (w *Webhook) register(ctx context.Context) error {
 			return fmt.Errorf("registering the webhook: %w", err)
 		}
 	}
-	return w.awaitEffect(ctx)
+	return w.await(ctx, "the webhook to take effect", func(stamped, denied bool) bool { return stamped && denied })
 }
 
-// awaitEffect waits until the API server asks the webhook: a new configuration reaches its admission chain by a watch. The
-// mutating one has arrived when a dry run comes back stamped, the validating one when a false claim is denied.
-func (w *Webhook) awaitEffect(ctx context.Context) error {
+// await waits until the API server asks the webhook, or does not any more: a configuration reaches its admission chain by a watch.
+// The mutating one is at work when a dry run comes back stamped, the validating one when a false claim is denied.
+func (w *Webhook) await(ctx context.Context, what string, reached func(stamped, denied bool) bool) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	for {
 		stamped, denied, err := w.probe(ctx)
-		if stamped && denied {
+		if reached(stamped, denied) {
 			return nil
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("waiting for the webhook to take effect (mutating: %t, validating: %t, last answer: %w)", stamped, denied, err)
+			return fmt.Errorf("waiting for %s (mutating: %t, validating: %t, last answer: %w)", what, stamped, denied, err)
 		case <-time.After(50 * time.Millisecond):
 		}
 	}

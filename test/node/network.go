@@ -40,7 +40,7 @@ func openNetwork(ctx context.Context, apiServer string) (*network, error) {
 	}
 	n := &network{forwarding: forwarding}
 	for _, address := range []string{nodeAddress, serviceAddress} {
-		if err := ip(ctx, "address", "replace", address+"/32", "dev", "lo"); err != nil {
+		if err := ip("address", "replace", address+"/32", "dev", "lo"); err != nil {
 			return nil, errors.Join(err, n.close())
 		}
 	}
@@ -91,13 +91,13 @@ func (n *network) close() error {
 	}
 	for _, address := range []string{nodeAddress, serviceAddress} {
 		// One that was never given cannot be taken, and one that stays leads nowhere.
-		_ = ip(context.Background(), "address", "delete", address+"/32", "dev", "lo")
+		_ = ip("address", "delete", address+"/32", "dev", "lo")
 	}
 	return errors.Join(append(problems, os.WriteFile(forwardingSwitch, n.forwarding, 0o644))...)
 }
 
-func ip(ctx context.Context, arguments ...string) error {
-	if output, err := exec.CommandContext(ctx, "ip", arguments...).CombinedOutput(); err != nil {
+func ip(arguments ...string) error {
+	if output, err := exec.Command("ip", arguments...).CombinedOutput(); err != nil {
 		return fmt.Errorf("ip %s: %w: %s", strings.Join(arguments, " "), err, strings.TrimSpace(string(output)))
 	}
 	return nil

@@ -12,7 +12,8 @@
 // no kube-proxy: no other Service leads anywhere.
 //
 // It needs root, and a machine has one such node at a time. Everything runs in a process and a mount namespace of the node's own:
-// when that ends, whatever ended it, the kernel ends every container and every mount with it.
+// when that ends, whatever ended it, the kernel ends every container and every mount with it. After a kill of the program that
+// started it, two addresses of the loopback interface and empty cgroups stay until the next node takes them over.
 package node
 
 import (

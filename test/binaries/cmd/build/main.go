@@ -1,5 +1,5 @@
 // build gets everything that the tests' control plane needs, so that the tests need not wait for it, and prints where it is. Named
-// as arguments, it gets KubeVirt's servers (kubevirt) and the programs of a node (node) besides.
+// as arguments, it gets KubeVirt's servers (kubevirt), the scheduler (scheduler) and the programs of a node (node) besides.
 package main
 
 import (
@@ -48,6 +48,9 @@ func locate(ctx context.Context, name string) ([]string, error) {
 			return nil, err
 		}
 		return []string{set.Install, set.API, set.Controller}, nil
+	case "scheduler":
+		path, err := binaries.LocateScheduler(ctx, os.Stderr)
+		return []string{path}, err
 	case "node":
 		set, err := binaries.LocateNode(ctx, os.Stderr)
 		if err != nil {
@@ -55,5 +58,5 @@ func locate(ctx context.Context, name string) ([]string, error) {
 		}
 		return []string{set.Scheduler, set.Kubelet}, nil
 	}
-	return nil, fmt.Errorf("%q: it is either kubevirt or node", name)
+	return nil, fmt.Errorf("%q: it is one of kubevirt, node and scheduler", name)
 }
