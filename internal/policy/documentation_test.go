@@ -11,6 +11,11 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
+var (
+	codeHeading   = regexp.MustCompile(`^[A-Za-z]+$`)
+	templateValue = regexp.MustCompile(`\\\{\\\{\\\.[A-Za-z]+\\\}\\\}`)
+)
+
 // sectionsOf gives the sections of a page whose heading is one word of Latin letters, as a code is, with their text.
 func sectionsOf(t *testing.T, page string) (names []string, texts map[string]string) {
 	t.Helper()
@@ -21,7 +26,7 @@ func sectionsOf(t *testing.T, page string) (names []string, texts map[string]str
 	texts = map[string]string{}
 	for _, section := range strings.Split(string(content), "\n## ")[1:] {
 		name, text, _ := strings.Cut(section, "\n")
-		if regexp.MustCompile(`^[A-Za-z]+$`).MatchString(name) {
+		if codeHeading.MatchString(name) {
 			names = append(names, name)
 			texts[name] = text
 		}
@@ -66,7 +71,7 @@ func TestTheJapanesePageQuotesWhatAStudentReads(t *testing.T) {
 	_, texts := sectionsOf(t, "../../docs/ja/denials.md")
 	for code, message := range messages {
 		quote := regexp.QuoteMeta("> " + code + ": " + message)
-		quote = regexp.MustCompile(`\\\{\\\{\\\.[A-Za-z]+\\\}\\\}`).ReplaceAllLiteralString(quote, "[^\n{}]+")
+		quote = templateValue.ReplaceAllLiteralString(quote, "[^\n{}]+")
 		if !regexp.MustCompile("(?m)^" + quote + "$").MatchString(texts[code]) {
 			t.Errorf("docs/ja/denials.md, section %s, does not quote the message: %s", code, message)
 		}

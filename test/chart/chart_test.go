@@ -12,6 +12,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -154,6 +155,27 @@ func TestNobodyMayDoMoreThanItsWork(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestReviewsMayBeKeptToTheControlPlanesAddresses: whoever reaches the webhook can have places reserved by made-up reviews.
+func TestReviewsMayBeKeptToTheControlPlanesAddresses(t *testing.T) {
+	from := func(set ...string) []networkingv1.NetworkPolicyPeer {
+		objects := render(t, Release{Name: "vmwarden", Namespace: "vmwarden", Values: []string{newcomer}, Set: set})
+		for _, rule := range find[networkingv1.NetworkPolicy](t, objects, "NetworkPolicy", "vmwarden-webhook").Spec.Ingress {
+			if rule.Ports[0].Port.String() == "https" {
+				return rule.From
+			}
+		}
+		t.Fatal("no rule is for reviews")
+		return nil
+	}
+	if peers := from(); len(peers) != 0 {
+		t.Errorf("by default reviews come from %v, want anywhere", peers)
+	}
+	want := []networkingv1.NetworkPolicyPeer{{IPBlock: &networkingv1.IPBlock{CIDR: "192.0.2.1/32"}}}
+	if diff := cmp.Diff(want, from("networkPolicy.reviewsFrom[0].ipBlock.cidr=192.0.2.1/32")); diff != "" {
+		t.Errorf("peers (-want +got):\n%s", diff)
 	}
 }
 
