@@ -9,13 +9,13 @@ import (
 	"github.com/ttlab/vmwarden/internal/lab"
 )
 
-// orphaningDelete denies a deletion that leaves the instance and its Pod running with no owner, uncounted; and the finalizer
+// orphaningDelete denies a deletion of a machine or an instance that leaves what runs in its Pod without an owner, uncounted; and the finalizer
 // that would make an orphaning deletion of every later one that does not say otherwise.
 func orphaningDelete(_ lab.Contract, f Facts) []Violation {
 	if f.Orphaning {
 		return []Violation{{
 			Code:   OrphaningDelete,
-			Found:  "propagationPolicy Orphan would leave the instance and its Pod running, with their memory, and with no virtual machine",
+			Found:  "propagationPolicy Orphan would leave the launcher Pod running, with its memory, and with nothing that it belongs to",
 			Remedy: "delete with propagationPolicy Background or Foreground",
 		}}
 	}
@@ -26,7 +26,7 @@ func orphaningDelete(_ lab.Contract, f Facts) []Violation {
 	return []Violation{{
 		Code:   OrphaningDelete,
 		Field:  field.NewPath("metadata", "finalizers"),
-		Found:  "the finalizer \"orphan\" would make every deletion leave the instance and its Pod running",
+		Found:  "the finalizer \"orphan\" would make every deletion leave the launcher Pod running",
 		Remedy: "leave the finalizer out",
 	}}
 }

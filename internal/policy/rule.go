@@ -48,6 +48,8 @@ var (
 		ownerReferences, cloudInitInline, secretForeign, volumeForeign, goldenWritable, orphaningDelete,
 	}
 	belongingRules = []rule{environmentMismatch, environmentForeign, sessionInvalid, ownerReferences}
+	// KubeVirt knows an instance's launcher Pod by its owner alone: one that lost it runs on.
+	instanceRules = append(slices.Clone(belongingRules), orphaningDelete)
 )
 
 // labRules gives the rules for a lab object of the kind.
@@ -55,7 +57,9 @@ func labRules(kind Kind) []rule {
 	switch kind {
 	case VirtualMachine:
 		return machineRules
-	case Secret, Service, NetworkPolicy, Pod, VirtualMachineInstance:
+	case VirtualMachineInstance:
+		return instanceRules
+	case Secret, Service, NetworkPolicy, Pod:
 		return belongingRules
 	}
 	return nil
