@@ -182,7 +182,7 @@ func TestReviewsMayBeKeptToTheControlPlanesAddresses(t *testing.T) {
 // TestItIsASubchartToo renders a chart of the platform's own that has vmwarden as a part.
 func TestItIsASubchartToo(t *testing.T) {
 	parent := filepath.Join(t.TempDir(), "platform")
-	if err := os.CopyFS(filepath.Join(parent, "charts/vmwarden"), os.DirFS(helm.Dir())); err != nil {
+	if err := os.CopyFS(filepath.Join(parent, "charts", "vmwarden"), os.DirFS(helm.Dir())); err != nil {
 		t.Fatal(err)
 	}
 	for name, content := range map[string]string{

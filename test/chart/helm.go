@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -42,15 +43,18 @@ func NewHelm(ctx context.Context) (*Helm, error) {
 		return nil, fmt.Errorf("finding the module's root: %w", err)
 	}
 	root := strings.TrimSpace(string(output))
-	output, err = run(exec.CommandContext(ctx, "go", "tool", "-modfile="+filepath.Join(root, "hack/tools/helm/go.mod"), "-n", "helm"))
+	output, err = run(exec.CommandContext(ctx, "go", "tool", "-modfile="+filepath.Join(root, "hack", "tools", "helm", "go.mod"), "-n", "helm"))
 	if err != nil {
 		return nil, fmt.Errorf("building Helm: %w", err)
 	}
 	return &Helm{binary: strings.TrimSpace(string(output)), root: root}, nil
 }
 
+// Root is where the module is.
+func (h *Helm) Root() string { return h.root }
+
 // Dir is where the chart is.
-func (h *Helm) Dir() string { return filepath.Join(h.root, "charts/vmwarden") }
+func (h *Helm) Dir() string { return filepath.Join(h.root, "charts", "vmwarden") }
 
 // Template renders the chart. An error holds what Helm said.
 func (h *Helm) Template(ctx context.Context, release Release) ([]byte, error) {
@@ -73,18 +77,18 @@ func (h *Helm) Run(ctx context.Context, arguments ...string) ([]byte, error) {
 }
 
 func (h *Helm) release(ctx context.Context, release Release, arguments ...string) (output []byte, err error) {
+	directory, err := os.MkdirTemp("", "vmwarden-values")
+	if err != nil {
+		return nil, fmt.Errorf("making a directory for values: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(directory)) }()
 	arguments = append(arguments, "--namespace", release.Namespace)
-	for _, values := range release.Values {
-		file, err := os.CreateTemp("", "vmwarden-values-*.yaml")
-		if err != nil {
+	for i, values := range release.Values {
+		file := filepath.Join(directory, strconv.Itoa(i)+".yaml")
+		if err := os.WriteFile(file, []byte(values), 0o600); err != nil {
 			return nil, fmt.Errorf("writing values: %w", err)
 		}
-		defer os.Remove(file.Name())
-		_, errWrite := file.WriteString(values)
-		if err := errors.Join(errWrite, file.Close()); err != nil {
-			return nil, fmt.Errorf("writing values: %w", err)
-		}
-		arguments = append(arguments, "--values", file.Name())
+		arguments = append(arguments, "--values", file)
 	}
 	for _, value := range release.Set {
 		arguments = append(arguments, "--set", value)

@@ -1,6 +1,7 @@
 package install_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"strings"
@@ -139,7 +140,7 @@ func TestAnUpgradeKeepsWhatTheClusterHoldsAndLosesNoCreate(t *testing.T) {
 	if err != nil || after["mutating"] != before["mutating"] || after["validating"] != before["validating"] {
 		t.Errorf("an upgrade changed what the API server trusts (%v)", err)
 	}
-	if string(certificateSecret(t).Data["tls.crt"]) != string(serving["tls.crt"]) {
+	if !bytes.Equal(certificateSecret(t).Data["tls.crt"], serving["tls.crt"]) {
 		t.Error("an upgrade changed the certificate")
 	}
 	status, err := clients.CoreV1().ConfigMaps(vmNamespace).Get(t.Context(), "vmwarden-status-prod", metav1.GetOptions{})

@@ -1,6 +1,7 @@
 package install_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -26,7 +27,7 @@ func expectNewCertificate(t *testing.T, old []byte) {
 	t.Helper()
 	await(t, "there is another serving certificate", func(ctx context.Context) error {
 		secret, err := clients.CoreV1().Secrets(ownNamespace).Get(ctx, "vmwarden-webhook-tls", metav1.GetOptions{})
-		if err == nil && (len(secret.Data["tls.crt"]) == 0 || string(secret.Data["tls.crt"]) == string(old)) {
+		if err == nil && (len(secret.Data["tls.crt"]) == 0 || bytes.Equal(secret.Data["tls.crt"], old)) {
 			err = errors.New("it is the old one, or none")
 		}
 		return err
@@ -111,7 +112,7 @@ func TestAnExpiredCertificateAtTheStartIsReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	scale(t, 2)
-	if string(certificateSecret(t).Data["tls.crt"]) == string(secret.Data["tls.crt"]) {
+	if bytes.Equal(certificateSecret(t).Data["tls.crt"], secret.Data["tls.crt"]) {
 		t.Error("the expired certificate is still there")
 	}
 	create(t, "d0000000-0000-4000-8000-000000000001")

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -58,15 +57,6 @@ func install(t *testing.T, set ...string) {
 	if _, err := helm.Install(t.Context(), chart.Release{Name: "vmwarden", Namespace: ownNamespace, Values: []string{values}, Set: set}, "--wait", "--timeout", "4m"); err != nil {
 		t.Fatalf("%v\n%s", err, podsOf(t))
 	}
-}
-
-func deployment(t *testing.T) *appsv1.Deployment {
-	t.Helper()
-	found, err := clients.AppsV1().Deployments(ownNamespace).Get(t.Context(), "vmwarden-webhook", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return found
 }
 
 // scale sets the number of replicas and waits until so many are ready and no other is left.
@@ -135,7 +125,7 @@ func caBundles(ctx context.Context) (map[string]string, error) {
 }
 
 // stream creates virtual machines as prod's backend, one after the other, and deletes each, until the returned function is called,
-// which gives how many were created. Every create that fails fails the test.
+// which gives how many were created. A create that is refused or lost fails the test.
 func stream(t *testing.T) (stop func() int) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())

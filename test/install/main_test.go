@@ -127,11 +127,11 @@ func start(ctx context.Context) error {
 
 // importImage makes the image as `make image` does, and gives it to the node.
 func importImage(ctx context.Context) error {
-	command := exec.CommandContext(ctx, "make", "--directory", filepath.Dir(filepath.Dir(helm.Dir())), "image")
+	command := exec.CommandContext(ctx, "make", "--directory", helm.Root(), "image")
 	if output, err := command.CombinedOutput(); err != nil {
 		return fmt.Errorf("making the image: %w\n%s", err, output)
 	}
-	return worker.ImportArchive(ctx, filepath.Join(helm.Dir(), "../../bin/vmwarden-image.tar"))
+	return worker.ImportArchive(ctx, filepath.Join(helm.Root(), "bin", "vmwarden-image.tar"))
 }
 
 // prepare makes what an admin finds before installing: namespaces, the backends with their rights, and prod's database.
