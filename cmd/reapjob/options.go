@@ -76,7 +76,7 @@ environment's status ConfigMap, which 'reapjob status' prints. SIGTERM lets the 
 ` + databaseHelp + `
 
 Exit status:
-  0  clean, or another pass was at work
+  0  clean; where another pass was at work, deadlines alone were looked at
   1  could not run, or something could not be read and its directions were not gone in
   2  wrong flags or a wrong configuration
   3  some items failed; the next pass tries them again

@@ -35,10 +35,12 @@ func runPass(ctx context.Context, s settings) error {
 	defer unwatch()
 	report, alone := runAlone(work, pass, store)
 	if !alone {
-		if _, err := fmt.Fprintf(s.stdout, "environment %s: another pass is at work; nothing to do for this one\n", s.environment.Name); err != nil {
-			s.log.Warn("nobody reads the result", zap.Error(err))
-		}
-		return nil
+		// Whoever holds the lock may hang, or may be long gone and its connection not yet missed: what needs no database goes on. The
+		// status is the other pass's to write; one that stays old is what the alert on missing passes goes by.
+		pass.WithoutStore = "another pass is at work"
+		report = pass.Run(work)
+		tell(s, report)
+		return exit(report.ExitStatus())
 	}
 	// A pass that was told to stop reports all the same.
 	reporting, stopReporting := reap.BeyondCancel(whole, pass.Settings.ReportTimeout)
@@ -98,6 +100,7 @@ func newPass(ctx context.Context, s settings) (*reap.Pass, *reap.PostgresStore, 
 		Log:      s.log,
 	}
 	if !*s.environment.SessionsDatabase {
+		pass.WithoutStore = "has no sessions database"
 		return pass, nil, nil
 	}
 	store, err := reap.OpenStore(ctx, s.databaseURL, s.config.Database, s.environment.Name, s.config.Reaping.Concurrency)

@@ -17,13 +17,7 @@ import (
 // publish tells everybody what became of the pass, first where nothing can hang. What cannot be told somewhere is logged: the
 // pass is over, and what it did stays done.
 func publish(ctx context.Context, s settings, report reap.Report) {
-	report.Log(s.log)
-	if err := printDocument(s, report.Document()); err != nil {
-		s.log.Warn("the result could not be printed", zap.Error(err))
-	}
-	if err := writeTerminationMessage(s.terminationLog, report.TerminationMessage()); err != nil {
-		s.log.Warn("the termination message could not be written", zap.Error(err))
-	}
+	tell(s, report)
 	core, err := corev1client.NewForConfig(s.cluster)
 	if err != nil {
 		s.log.Warn("neither status nor Events could be written", zap.Error(err))
@@ -36,6 +30,17 @@ func publish(ctx context.Context, s settings, report reap.Report) {
 	}
 	if err := reap.SendEvents(ctx, core, report.Events(about)); err != nil {
 		s.log.Warn("not all Events could be written", zap.Error(err))
+	}
+}
+
+// tell tells whoever sees this run: log, stdout and termination message.
+func tell(s settings, report reap.Report) {
+	report.Log(s.log)
+	if err := printDocument(s, report.Document()); err != nil {
+		s.log.Warn("the result could not be printed", zap.Error(err))
+	}
+	if err := writeTerminationMessage(s.terminationLog, report.TerminationMessage()); err != nil {
+		s.log.Warn("the termination message could not be written", zap.Error(err))
 	}
 }
 

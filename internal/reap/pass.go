@@ -43,8 +43,9 @@ type SessionStore interface {
 // Pass is one reconciliation of one environment.
 type Pass struct {
 	Cluster ClusterAccess
-	// Store is nil for an environment without a sessions database.
 	Store SessionStore
+	// WithoutStore says why this pass does without the store, where that is no fault: it looks at deadlines alone. Empty: it uses it.
+	WithoutStore string
 	// StoreErr, if set, says why the store must not be used in this pass.
 	StoreErr error
 	Contract lab.Contract

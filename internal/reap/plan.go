@@ -118,15 +118,15 @@ func openDirections(s Snapshot, settings Settings, plan *Plan) map[Direction]boo
 	case s.MachinesErr != nil:
 		plan.hold(Aborted, s.MachinesErr.Error(), Directions()...)
 		return open
-	case !s.NoDatabase && s.RowsErr == nil && clocksApart(s, settings):
+	case s.WithoutRows == "" && s.RowsErr == nil && clocksApart(s, settings):
 		plan.hold(Braked, fmt.Sprintf("the clocks of database (%s) and machine (%s) are more than %s apart; nobody knows what is due",
 			s.Rows.Now.UTC().Format(time.RFC3339), s.ListedAt.UTC().Format(time.RFC3339), settings.Brakes.ClockDifference.Duration), Directions()...)
 		return open
 	}
 	open[Deadline] = true
 	switch {
-	case s.NoDatabase:
-		plan.notice(Deadline, "environment "+settings.Environment, "has no sessions database; only deadlines are looked at")
+	case s.WithoutRows != "":
+		plan.notice(Deadline, "environment "+settings.Environment, "%s; only deadlines are looked at", s.WithoutRows)
 	case s.RowsErr != nil:
 		plan.hold(Aborted, s.RowsErr.Error(), needDatabase...)
 	case s.Rows.Fence != settings.Environment:

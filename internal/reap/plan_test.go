@@ -206,7 +206,7 @@ func TestMakePlan(t *testing.T) {
 			[]string{"deadline b: VirtualMachine/lab-b", "hold expired Aborted", "hold orphan Aborted", "hold ghost Aborted"},
 		},
 		"no database": {
-			Snapshot{Objects: []Object{machine("a"), machine("b", deadline("2026-11-29T11:00:00Z"))}, ListedAt: noon, NoDatabase: true},
+			Snapshot{Objects: []Object{machine("a"), machine("b", deadline("2026-11-29T11:00:00Z"))}, ListedAt: noon, WithoutRows: "has no sessions database"},
 			[]string{"deadline b: VirtualMachine/lab-b", "notice environment prod"},
 		},
 		"another environment's database": {

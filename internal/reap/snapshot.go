@@ -23,8 +23,8 @@ type Snapshot struct {
 	Rows Rows
 	// RowsErr tells why they could not be read whole.
 	RowsErr error
-	// NoDatabase is true for an environment that has no sessions table.
-	NoDatabase bool
+	// WithoutRows says why this pass looks at no rows, where that is no fault; empty where it needs them.
+	WithoutRows string
 }
 
 // place is a kind in a namespace.
@@ -45,7 +45,7 @@ func (p *Pass) places() []place {
 // Read takes the snapshot. It has no error of its own: what could not be read is in the snapshot, and aborts the directions
 // that depend on it.
 func (p *Pass) Read(ctx context.Context) Snapshot {
-	s := Snapshot{ListedAt: p.Clock.Now(), NoDatabase: p.Store == nil && p.StoreErr == nil}
+	s := Snapshot{ListedAt: p.Clock.Now(), WithoutRows: p.WithoutStore}
 	for _, place := range p.places() {
 		objects, err := p.list(ctx, place)
 		switch {
@@ -62,7 +62,7 @@ func (p *Pass) Read(ctx context.Context) Snapshot {
 	switch {
 	case p.StoreErr != nil:
 		s.RowsErr = p.StoreErr
-	case p.Store != nil:
+	case p.WithoutStore == "":
 		s.Rows, s.RowsErr = p.readRows(ctx)
 	}
 	return s

@@ -241,17 +241,22 @@ func TestADeadlineNeedsNoDatabase(t *testing.T) {
 	expectLeft(t, sessionID('s', 2))
 }
 
-func TestASecondPassLeavesTheFirstAlone(t *testing.T) {
+func TestASecondPassLeavesTheFirstAloneAndLooksAtDeadlines(t *testing.T) {
 	clean(t)
+	past := object(t, backend.VMContainerDisk, backend.Lesson{Session: sessionID('t', 2), Environment: "prod"})
+	setNested(t, past, "2026-01-01T00:00:00Z", "metadata", "annotations", "vmwarden.io/deadline")
+	if _, err := shared.Backends["prod"].CreateObject(t.Context(), past, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
 	insert(t, "prod", expired(sessionID('t', 1)))
 	p := pass(t, "prod")
 	alone, err := p.Store.(*reap.PostgresStore).Alone(t.Context(), p.Settings.ItemTimeout, func() {
-		run, err := shared.Reapjob(t.Context(), "prod", lab.Config, "run")
-		if err != nil {
-			t.Fatal(err)
-		}
+		document, run := reapjob(t, "prod", "run")
 		expectExit(t, run, reap.ExitClean)
-		if !strings.Contains(run.Stdout, "another pass is at work") {
+		if diff := cmp.Diff([]string{"deadline 74000002 Done"}, results(document)); diff != "" {
+			t.Errorf("items (-want +got):\n%s", diff)
+		}
+		if !strings.Contains(run.Stdout, "another pass is at work; only deadlines are looked at") {
 			t.Errorf("stdout = %s", run.Stdout)
 		}
 	})
