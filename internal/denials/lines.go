@@ -12,12 +12,15 @@ import (
 // maxLine bounds a line in bytes. An audit entry holds at most the request and the answer, 3 MiB each by the API server's limits.
 const maxLine = 16 << 20
 
+// bufferSize is how much is read at once.
+const bufferSize = 256 << 10
+
 // errTooLong is the error of a line that is longer than maxLine.
 var errTooLong = fmt.Errorf("longer than %d MiB", maxLine>>20)
 
 // decompressed gives the content of a log that may be gzipped, as rotation leaves it: told by its first bytes, not its name.
 func decompressed(in io.Reader) (io.Reader, error) {
-	buffered := bufio.NewReaderSize(in, 1<<20)
+	buffered := bufio.NewReaderSize(in, bufferSize)
 	start, err := buffered.Peek(2)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
@@ -35,7 +38,7 @@ func decompressed(in io.Reader) (io.Reader, error) {
 // eachLine hands over every line, without its end, and counts from 1. A line that is too long comes as nil. The bytes are valid only
 // until do returns.
 func eachLine(in io.Reader, do func(number int, line []byte)) error {
-	reader := bufio.NewReaderSize(in, 1<<20)
+	reader := bufio.NewReaderSize(in, bufferSize)
 	var line []byte
 	tooLong := false
 	for number := 1; ; {
