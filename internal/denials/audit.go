@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/url"
-	"slices"
 	"strings"
 	"time"
 
@@ -20,11 +18,10 @@ const auditVersion = `"apiVersion":"audit.k8s.io/`
 
 // auditEvent is what is read of an entry of kube-apiserver's audit log. Bodies of requests are left alone.
 type auditEvent struct {
-	Kind       string `json:"kind"`
-	AuditID    string `json:"auditID"`
-	RequestURI string `json:"requestURI"`
-	Verb       string `json:"verb"`
-	User       struct {
+	Kind    string `json:"kind"`
+	AuditID string `json:"auditID"`
+	Verb    string `json:"verb"`
+	User    struct {
 		Username string `json:"username"`
 	} `json:"user"`
 	ImpersonatedUser *struct {
@@ -87,7 +84,7 @@ func (e *auditEvent) denial() *Denial {
 		Namespace: e.ObjectRef.Namespace, Name: e.ObjectRef.Name,
 		Environment: e.annotation("environment"), Session: e.annotation("session"),
 		Requester: e.User.Username, RequesterKind: e.annotation("requester-kind"),
-		DryRun: dryRun(e.RequestURI), Message: e.message(),
+		DryRun: e.annotation("dry-run") != "", Message: e.message(),
 		Count: e.annotation("count"), Limit: e.annotation("limit"),
 		Review: e.annotation("review"), AuditID: e.AuditID, Sources: []string{AuditLog},
 	}
@@ -151,9 +148,4 @@ func kind(resource string) string {
 		return string(known)
 	}
 	return resource
-}
-
-func dryRun(requestURI string) bool {
-	parsed, err := url.ParseRequestURI(requestURI)
-	return err == nil && slices.Contains(parsed.Query()["dryRun"], "All")
 }

@@ -34,7 +34,7 @@ func TestWhatIsNoRetryOfADenialDoesNotCountAsOne(t *testing.T) {
 		"somebody else's":               audited(later, with("user", document{"username": prodBackend})),
 		"another object":                audited(later, named("lab-b0000000")),
 		"another operation":             audited(later, with("verb", "delete")),
-		"a dry run":                     audited(later, with("requestURI", "/x?dryRun=All")),
+		"a dry run":                     audited(later, annotated("dry-run", "true")),
 		"refused by somebody behind us": audited(later, with("responseStatus", document{"code": 409})),
 	} {
 		denial := only(t, collected(t, Filter{}, []string{audited(noon, by("review-1", "CapVMs")), line}))

@@ -24,7 +24,7 @@ type document map[string]any
 func audited(at time.Time, changes ...func(document)) string {
 	entry := document{
 		"kind": "Event", "apiVersion": "audit.k8s.io/v1", "level": "RequestResponse", "auditID": "audit-1", "stage": "ResponseComplete",
-		"requestURI": "/apis/kubevirt.io/v1/namespaces/lab-vms/virtualmachines", "verb": "create",
+		"verb":                     "create",
 		"user":                     document{"username": devBackend},
 		"objectRef":                document{"resource": "virtualmachines", "namespace": "lab-vms", "name": "lab-a0000000", "apiGroup": "kubevirt.io"},
 		"responseStatus":           document{"code": 201},

@@ -204,6 +204,10 @@ func auditAnnotations(contract lab.Contract, f Facts, d Decision) map[string]str
 		// each annotation's first value, and it should be that of the review which brought the code.
 		setUnlessEmpty(annotations, "review", string(f.Review))
 	}
+	if f.DryRun {
+		// The audit log itself tells it of a DELETE only where it holds the body: the options of a DELETE are there, not in the URL.
+		annotations["dry-run"] = "true"
+	}
 	environment, session := belongings(contract, f)
 	setUnlessEmpty(annotations, "environment", environment)
 	setUnlessEmpty(annotations, "session", session)

@@ -127,6 +127,17 @@ func TestOnlyADenialNamesItsReviewAndItsLogLineTheSame(t *testing.T) {
 	}
 }
 
+func TestOnlyADryRunIsAnnotatedAsOne(t *testing.T) {
+	request := remove(devBackend, stamped("prod"))
+	if annotations := newValidator(roomy()).Handle(t.Context(), request).AuditAnnotations; annotations["dry-run"] != "" {
+		t.Errorf("a real request: %v", annotations)
+	}
+	request.DryRun = new(true)
+	if annotations := newValidator(roomy()).Handle(t.Context(), request).AuditAnnotations; annotations["dry-run"] != "true" {
+		t.Errorf("a dry run: %v", annotations)
+	}
+}
+
 func TestTouchingAMachineWithoutEnvironmentWarns(t *testing.T) {
 	response := newValidator(roomy()).Handle(t.Context(), remove(prodBackend, stamped("", withoutEnvironment)))
 	if !response.Allowed || len(response.Warnings) != 1 {

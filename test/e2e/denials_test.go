@@ -109,14 +109,14 @@ func TestDenialsAreFoundInTheRealLogsOnceAndWithWhatBecameOfThem(t *testing.T) {
 // One request, many reviews: the audit log has one entry for a deletecollection, our own log a line for each object that was denied.
 func TestADeletecollectionIsOneDenialInTheAuditLogAndOneForEachObjectInOurOwn(t *testing.T) {
 	clean(t)
-	started := time.Now().UTC().Format(time.RFC3339)
+	started := time.Now().UTC().Format(time.RFC3339Nano)
 	open(t, "dev", sessionID('U', 2))
 	open(t, "prod", sessionID('U', 3))
 	err := shared.Backends["dev"].Machines(lab.VMNamespace).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{})
 	expectDenied(t, "dev deletes all there is", err, "EnvironmentForeign")
 	deletes := func(logs ...string) (list []*denials.Denial) {
 		for _, d := range denialsIn(t, logs, "--since", started, "--code", "EnvironmentForeign").Denials {
-			if d.Operation == "DELETE" && d.Kind == "VirtualMachine" && d.Requester == "system:serviceaccount:ttlab-dev:backend" && d.Time.After(mustParse(t, started)) {
+			if d.Operation == "DELETE" && d.Kind == "VirtualMachine" && d.Requester == "system:serviceaccount:ttlab-dev:backend" {
 				list = append(list, d)
 			}
 		}
@@ -128,15 +128,6 @@ func TestADeletecollectionIsOneDenialInTheAuditLogAndOneForEachObjectInOurOwn(t 
 			t.Errorf("%s: found %+v, want one denial", what, found)
 		}
 	}
-}
-
-func mustParse(t *testing.T, value string) time.Time {
-	t.Helper()
-	parsed, err := time.Parse(time.RFC3339, value)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return parsed
 }
 
 func TestWhatModeAuditWouldHaveDeniedIsListedWithItsText(t *testing.T) {
