@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -47,7 +48,7 @@ Exit status: 0 when every file was read (lines that could not be read change not
 hold is printed all the same), 2 for wrong use.`,
 		Example: `  webhook denials --since 24h /var/log/kubernetes/audit.log
   webhook denials --since 7d --environment dev --code CapVMs -o csv audit*.log.gz audit.log
-  kubectl logs -n vmwarden -l app.kubernetes.io/name=vmwarden --tail=-1 | webhook denials --group-by code
+  kubectl -n vmwarden logs -l app.kubernetes.io/component=webhook --tail=-1 | webhook denials --group-by code
   webhook denials -o html audit.log webhook-*.log > denials.html
   webhook denials -o json audit.log | jq -r '.denials[] | select(.later.state == "denied") | .session'`,
 		Args: cobra.ArbitraryArgs,
@@ -146,8 +147,11 @@ func (o *denialsOptions) run(ctx context.Context, stdin io.Reader, stdout, stder
 	}
 	report := collector.Report()
 	notice(stderr, report.Read)
-	if err := o.write(stdout, report); err != nil {
-		problems = append(problems, err)
+	// The page is written in many small pieces.
+	buffered := bufio.NewWriter(stdout)
+	problems = append(problems, o.write(buffered, report))
+	if err := buffered.Flush(); err != nil {
+		problems = append(problems, fmt.Errorf("writing the result: %w", err))
 	}
 	return errors.Join(problems...)
 }

@@ -12,7 +12,10 @@ import (
 
 func TestADenialThatWentThroughLaterSaysWhenAndAtWhichTry(t *testing.T) {
 	denied := []string{audited(noon, by("review-1", "CapVMs")), logged(noon.Add(time.Millisecond))}
-	again := []string{audited(noon.Add(time.Minute), by("review-2", "CapReserved"))}
+	again := []string{
+		audited(noon.Add(time.Minute), by("review-2", "CapReserved")),
+		logged(noon.Add(time.Minute+time.Millisecond), with("review", "review-2"), with("codes", []string{"CapReserved"})),
+	}
 	allowed := []string{audited(noon.Add(2 * time.Minute)), audited(noon.Add(time.Hour))}
 	// Whatever the order of the files, and whatever else is asked for.
 	for i, logs := range [][][]string{{denied, again, allowed}, {allowed, again, denied}} {
@@ -41,6 +44,29 @@ func TestWhatIsNoRetryOfADenialDoesNotCountAsOne(t *testing.T) {
 		if denial.Later != (Later{State: LaterNotSeen}) {
 			t.Errorf("%s: %+v", name, denial.Later)
 		}
+	}
+}
+
+// Our own log knows that an apply creates; the audit log, which tells of what was allowed later, calls each a patch.
+func TestAnApplyThatWasDeniedAndLaterAllowedWentThrough(t *testing.T) {
+	denial := only(t, collected(t, Filter{}, []string{
+		audited(noon, by("review-1", "CapVMs"), with("verb", "patch")), logged(noon), audited(noon.Add(time.Minute), with("verb", "patch")),
+	}))
+	if denial.Operation != "CREATE" || denial.Later.State != LaterAllowed {
+		t.Errorf("%s: %+v", denial.Operation, denial.Later)
+	}
+}
+
+func TestWhatModeAuditLetsThroughIsADenialsWishComeTrue(t *testing.T) {
+	later := noon.Add(time.Minute)
+	would := func(d document) { d["responseStatus"] = document{"code": 201} }
+	report := collected(t, Filter{}, []string{
+		audited(noon, by("review-1", "CapVMs")),
+		logged(later, with("msg", "admission would be denied"), with("review", "review-2")),
+		audited(later, by("review-2", "CapVMs"), annotated("decision", "would-deny"), would),
+	})
+	if first := report.Denials[0].Later; first.State != LaterAllowed || first.Retries != 1 {
+		t.Errorf("%+v", first)
 	}
 }
 
@@ -101,6 +127,21 @@ func TestWhatBecameOfADenialIsNotKnownWhereAttemptsWereForgotten(t *testing.T) {
 	}
 	if report.Read.RememberedFrom.IsZero() {
 		t.Error("the report does not say from when on it knows")
+	}
+}
+
+func TestWhatWasAttemptedBeforeTheTimeAskedForTakesNoMemory(t *testing.T) {
+	collector := NewCollector(Filter{Since: noon}, DefaultLimit)
+	collector.attempts.limit = 2
+	lines := []string{audited(noon, by("review-1", "CapVMs"))}
+	for i := range 10 {
+		lines = append(lines, audited(noon.Add(-time.Duration(i+1)*time.Minute)))
+	}
+	if err := collector.Read("log", strings.NewReader(strings.Join(lines, "\n"))); err != nil {
+		t.Fatal(err)
+	}
+	if report := collector.Report(); !report.Read.RememberedFrom.IsZero() || report.Denials[0].Later.State != LaterNotSeen {
+		t.Errorf("remembered from %v, %+v", report.Read.RememberedFrom, report.Denials[0].Later)
 	}
 }
 

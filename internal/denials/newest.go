@@ -19,10 +19,6 @@ type newest[T any] struct {
 }
 
 func (n *newest[T]) add(item T) {
-	if n.dropped > 0 && !n.at(item).After(n.floor) {
-		n.drop(item)
-		return
-	}
 	n.held = append(n.held, item)
 	if len(n.held) >= 2*n.limit {
 		n.trim()

@@ -122,7 +122,11 @@ func (d *Denial) Object() string {
 func (d *Denial) Became() string {
 	switch d.Later.State {
 	case LaterAllowed:
-		return fmt.Sprintf("allowed %s later, at try %d", d.Later.At.Sub(d.Time).Round(time.Second), d.Later.Retries+1)
+		after := d.Later.At.Sub(d.Time)
+		if after > time.Second {
+			after = after.Round(time.Second)
+		}
+		return fmt.Sprintf("allowed %s later, at try %d", after.Round(time.Millisecond), d.Later.Retries+1)
 	case LaterDenied:
 		return fmt.Sprintf("tried %d more times, never allowed", d.Later.Retries)
 	case LaterNotSeen:
