@@ -118,7 +118,7 @@ func parseMoment(value string, now time.Time) (time.Time, error) {
 	if days, found := strings.CutSuffix(value, "d"); found {
 		var n uint64
 		n, err = strconv.ParseUint(days, 10, 16)
-		ago = time.Duration(n) * 24 * time.Hour //nolint:gosec // ParseUint bounds it to 16 bits.
+		ago = time.Duration(n) * 24 * time.Hour
 	}
 	if err != nil || ago < 0 {
 		return time.Time{}, errors.New("neither how long ago, such as 24h or 7d, nor a time such as 2026-11-29T15:00:00Z")

@@ -167,7 +167,7 @@ func TestTheCommandsOnAuditingRun(t *testing.T) {
 		// The lab has its own places for the logs.
 		arguments, _, _ = strings.Cut(arguments, " > ")
 		var all []string
-		for _, argument := range strings.Fields(arguments) {
+		for argument := range strings.FieldsSeq(arguments) {
 			switch argument {
 			case "/var/log/kubernetes/audit.log":
 				all = append(all, shared.ControlPlane.AuditLog())
