@@ -106,8 +106,8 @@ func TestDenialsAreFoundInTheRealLogsOnceAndWithWhatBecameOfThem(t *testing.T) {
 	}
 }
 
-// One request, many reviews: the audit log has one entry for a deletecollection, our own log a line for each object that was denied.
-func TestADeletecollectionIsOneDenialInTheAuditLogAndOneForEachObjectInOurOwn(t *testing.T) {
+// One request, many reviews, of which some allow: the audit log has one entry with what each annotation was given first.
+func TestADeletecollectionOverAnothersMachineIsOneDenialThatBothLogsTellOf(t *testing.T) {
 	clean(t)
 	started := time.Now().UTC().Format(time.RFC3339Nano)
 	open(t, "dev", sessionID('U', 2))
