@@ -92,6 +92,12 @@ test-node: setup ## Run the tests that need a real kubelet: as root, with contai
 	packages=$$(hack/test-packages.sh node)
 	go test -v -count=1 -p 1 -timeout 30m $$packages
 
+.PHONY: test-browser
+test-browser: ## Open the page of `webhook denials -o html` in a real browser; chromium is installed where there is none
+	@echo '== tests in a browser'
+	hack/ensure-chromium.sh
+	go test -v -count=1 -run Browser ./internal/denials
+
 # The linked-in tracing of coverage makes another build of everything: the first time takes some minutes.
 .PHONY: fuzz
 fuzz: ## Send made-up reviews through the webhook's handlers for FUZZTIME (default 1m)

@@ -24,21 +24,21 @@ func (d Decision) Allowed() bool { return len(d.Violations) == 0 }
 // Admitted tells whether the request passes.
 func (d Decision) Admitted() bool { return d.Allowed() || d.ReportOnly }
 
-// The words for a decision, in metrics and in the API server's audit log.
+// The words for a decision, in metrics and in the API server's audit log. They are API, as the codes are.
 const (
-	allowedWord  = "allow"
-	deniedWord   = "deny"
-	reportedWord = "would-deny"
+	AllowedWord  = "allow"
+	DeniedWord   = "deny"
+	ReportedWord = "would-deny"
 )
 
 func (d Decision) word() string {
 	switch {
 	case d.Allowed():
-		return allowedWord
+		return AllowedWord
 	case d.ReportOnly:
-		return reportedWord
+		return ReportedWord
 	}
-	return deniedWord
+	return DeniedWord
 }
 
 // Codes lists the violations' codes, each once, in the order of the rules.

@@ -21,6 +21,8 @@ const (
 
 // Facts is all that the rules look at, gathered once for a request.
 type Facts struct {
+	// Review is the review's own id, which kube-apiserver makes up anew for each time that it asks.
+	Review    types.UID
 	Kind      Kind
 	Operation Operation
 	Requester lab.Requester

@@ -32,6 +32,9 @@ var resources = map[string]Kind{
 	"persistentvolumeclaims":            PersistentVolumeClaim,
 }
 
+// KindOf gives the kind of a resource as kube-apiserver's URLs and its audit log name it; empty for one that is not judged.
+func KindOf(resource string) Kind { return resources[resource] }
+
 // Judged tells whether objects of the kind are judged.
 func Judged(kind Kind) bool {
 	for _, judged := range resources {

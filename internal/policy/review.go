@@ -23,6 +23,7 @@ import (
 // not be read then.
 func readFacts(identities *lab.Identities, request admission.Request, now time.Time) (Facts, error) {
 	f := Facts{
+		Review:    request.UID,
 		Kind:      resources[request.Resource.Resource],
 		Operation: Operation(request.Operation),
 		Requester: identities.Classify(request.UserInfo.Username, request.UserInfo.Groups),
@@ -199,6 +200,13 @@ func auditAnnotations(contract lab.Contract, f Facts, d Decision) map[string]str
 	}
 	if !d.Allowed() {
 		annotations["code"] = strings.Join(d.Codes(), ",")
+		// The log line of this denial has it too. Only a denial brings it: of a deletecollection's many reviews kube-apiserver keeps
+		// each annotation's first value, and it should be that of the review which brought the code.
+		setUnlessEmpty(annotations, "review", string(f.Review))
+	}
+	if f.DryRun {
+		// The audit log itself tells it of a DELETE only where it holds the body: the options of a DELETE are there, not in the URL.
+		annotations["dry-run"] = "true"
 	}
 	environment, session := belongings(contract, f)
 	setUnlessEmpty(annotations, "environment", environment)

@@ -145,6 +145,12 @@ func (v *Validator) claimPlace(ctx context.Context, f Facts, decision *Decision)
 	}
 }
 
+// The log's messages for a denial, by which its lines are found.
+const (
+	DeniedMessage   = "admission denied"
+	ReportedMessage = "admission would be denied"
+)
+
 // record writes what an auditor and a dashboard need. The log line's fields are a fixed schema.
 func (v *Validator) record(f Facts, decision Decision) {
 	environment, session := belongings(v.Contract, f)
@@ -153,11 +159,12 @@ func (v *Validator) record(f Facts, decision Decision) {
 		return
 	}
 	v.announce(f, decision)
-	what := "admission denied"
+	what := DeniedMessage
 	if decision.ReportOnly {
-		what = "admission would be denied"
+		what = ReportedMessage
 	}
 	v.Log.Info(what,
+		zap.String("review", string(f.Review)),
 		zap.Strings("codes", decision.Codes()),
 		zap.String("operation", string(f.Operation)),
 		zap.String("kind", string(f.Kind)),

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -104,10 +106,35 @@ func TestADenialIsA403WithAuditAnnotations(t *testing.T) {
 		t.Errorf("code = %d, want 403", response.Result.Code)
 	}
 	want := map[string]string{
-		"decision": "deny", "code": "EnvironmentMismatch", "environment": "prod", "session": sessionID, "requester-kind": "Backend",
+		"decision": "deny", "code": "EnvironmentMismatch", "environment": "prod", "session": sessionID, "requester-kind": "Backend", "review": "1",
 	}
 	if diff := cmp.Diff(want, response.AuditAnnotations); diff != "" {
 		t.Errorf("audit annotations (-want +got):\n%s", diff)
+	}
+}
+
+func TestOnlyADenialNamesItsReviewAndItsLogLineTheSame(t *testing.T) {
+	core, lines := observer.New(zap.InfoLevel)
+	v := newValidator(roomy())
+	v.Log = zap.New(core)
+	if response := v.Handle(t.Context(), create(prodBackend, stamped("prod"))); response.AuditAnnotations["review"] != "" {
+		t.Errorf("an allowed request is annotated with %v", response.AuditAnnotations)
+	}
+	response := v.Handle(t.Context(), create(devBackend, stamped("prod")))
+	logged := lines.FilterMessage(DeniedMessage).All()
+	if len(logged) != 1 || logged[0].ContextMap()["review"] != response.AuditAnnotations["review"] || response.AuditAnnotations["review"] != "1" {
+		t.Errorf("the audit log has %v, our own %v", response.AuditAnnotations, logged)
+	}
+}
+
+func TestOnlyADryRunIsAnnotatedAsOne(t *testing.T) {
+	request := remove(devBackend, stamped("prod"))
+	if annotations := newValidator(roomy()).Handle(t.Context(), request).AuditAnnotations; annotations["dry-run"] != "" {
+		t.Errorf("a real request: %v", annotations)
+	}
+	request.DryRun = new(true)
+	if annotations := newValidator(roomy()).Handle(t.Context(), request).AuditAnnotations; annotations["dry-run"] != "true" {
+		t.Errorf("a dry run: %v", annotations)
 	}
 }
 

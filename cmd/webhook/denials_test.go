@@ -1,0 +1,108 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ttlab/vmwarden/internal/cli"
+)
+
+const denialLine = `{"level":"info","ts":"2026-11-29T12:00:00Z","msg":"admission denied","review":"1","codes":["CapVMs"],"operation":"CREATE",` +
+	`"kind":"VirtualMachine","namespace":"lab-vms","name":"lab-a0000000","environment":"dev","requester":"alice","message":"CapVMs: full"}` + "\n"
+
+// runDenials runs denials with the given stdin and gives its status and output.
+func runDenials(t *testing.T, stdin string, arguments ...string) (status int, stdout, stderr string) {
+	t.Helper()
+	var out, errors bytes.Buffer
+	command := newCommand(serve)
+	command.SetIn(strings.NewReader(stdin))
+	command.SetOut(&out)
+	status = cli.Run(command, append([]string{"denials"}, arguments...), &errors)
+	return status, out.String(), errors.String()
+}
+
+func TestDenialsReadsStdinWithoutAFileAndForADash(t *testing.T) {
+	for _, arguments := range [][]string{nil, {"-"}} {
+		status, stdout, stderr := runDenials(t, denialLine, arguments...)
+		if status != cli.ExitOK || !strings.Contains(stdout, "lab-vms/virtualmachine/lab-a0000000") || stderr != "" {
+			t.Errorf("%v: status %d\n%s%s", arguments, status, stdout, stderr)
+		}
+	}
+}
+
+func TestAFileThatCannotBeReadIsNamedAndTheOthersAreRead(t *testing.T) {
+	good := filepath.Join(t.TempDir(), "webhook.log")
+	if err := os.WriteFile(good, []byte(denialLine), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	status, stdout, stderr := runDenials(t, "", "missing.log", t.TempDir(), good)
+	if status != cli.ExitFailed || !strings.Contains(stderr, "missing.log") || !strings.Contains(stderr, "is a directory") || !strings.Contains(stdout, "CapVMs") {
+		t.Errorf("status %d\n%s%s", status, stdout, stderr)
+	}
+}
+
+func TestWhatAReportCannotBeTrustedForIsOnStderr(t *testing.T) {
+	newer := strings.NewReplacer("CapVMs", "CapGPU", `"review":"1"`, `"review":"2"`, "12:00", "13:00").Replace(denialLine)
+	status, stdout, stderr := runDenials(t, "{broken\n"+denialLine+newer, "--limit", "1")
+	if status != cli.ExitOK || strings.Contains(stdout, "CapVMs") {
+		t.Errorf("status %d\n%s", status, stdout)
+	}
+	for _, part := range []string{"stdin", "line 1", "1 older denials", `"CapGPU"`} {
+		if !strings.Contains(stderr, part) {
+			t.Errorf("stderr does not mention %s:\n%s", part, stderr)
+		}
+	}
+}
+
+func TestDenialsNamesEveryFaultOfUse(t *testing.T) {
+	status, stdout, stderr := runDenials(t, denialLine, "--since", "yesterday", "--until", "-1h", "--code", "CapVM", "--group-by", "hour", "-o", "xml", "--limit", "0")
+	if status != cli.ExitWrongUse || stdout != "" {
+		t.Errorf("status %d\n%s", status, stdout)
+	}
+	for _, fault := range []string{"--since", "--until", "--code", "--group-by", "--output", "--limit"} {
+		if !strings.Contains(stderr, fault) {
+			t.Errorf("%s is not in:\n%s", fault, stderr)
+		}
+	}
+	for _, arguments := range [][]string{{"-o", "html", "--group-by", "code"}, {"--since", "1h", "--until", "2h"}} {
+		if status, _, _ := runDenials(t, denialLine, arguments...); status != cli.ExitWrongUse {
+			t.Errorf("%v: status %d, want %d", arguments, status, cli.ExitWrongUse)
+		}
+	}
+}
+
+func TestAMomentIsATimeOrHowLongAgo(t *testing.T) {
+	now := time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)
+	for value, want := range map[string]time.Time{
+		"":                          {},
+		"90m":                       now.Add(-90 * time.Minute),
+		"7d":                        now.Add(-7 * 24 * time.Hour),
+		"2026-11-29T15:00:00+09:00": time.Date(2026, 11, 29, 6, 0, 0, 0, time.UTC),
+	} {
+		if got, err := parseMoment(value, now); err != nil || !got.Equal(want) {
+			t.Errorf("%q: %v, %v, want %v", value, got, err, want)
+		}
+	}
+	for _, value := range []string{"d", "-1d", "1.5d", "99999d", "-1h", "2026-11-29", "now"} {
+		if got, err := parseMoment(value, now); err == nil {
+			t.Errorf("%q: %v, want an error", value, got)
+		}
+	}
+}
+
+func TestProgressIsShownOnATerminalAlone(t *testing.T) {
+	var terminal bytes.Buffer
+	reader := newWatched(t.Context(), strings.NewReader(strings.Repeat("x", 1000)), "audit.log", 1000, &terminal)
+	buffer := make([]byte, 250)
+	for range 5 {
+		// The last one is the end.
+		_, _ = reader.Read(buffer)
+	}
+	if shown := terminal.String(); !strings.Contains(shown, "audit.log: 50%") || !strings.HasSuffix(shown, "\r\x1b[K") {
+		t.Errorf("shown: %q", shown)
+	}
+}
