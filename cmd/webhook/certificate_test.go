@@ -15,15 +15,16 @@ func TestTheCertificateComesFromFilesOrFromASecretAndWrongUseSaysWhatToWrite(t *
 			t.Fatal(err)
 		}
 	}
+	const kept = "vmwarden/tls"
 	for name, c := range map[string]struct {
 		options certificateOptions
 		// want are parts of the faults; none: it is right.
 		want []string
 	}{
 		"files":                   {certificateOptions{dir: whole}, nil},
-		"a Secret":                {certificateOptions{secret: "vmwarden/tls", dnsNames: []string{"webhook.vmwarden.svc"}, registration: "vmwarden"}, nil},
+		"a Secret":                {certificateOptions{secret: kept, dnsNames: []string{"webhook.vmwarden.svc"}, registration: "vmwarden"}, nil},
 		"neither":                 {certificateOptions{}, []string{"--cert-dir is missing", "--cert-secret"}},
-		"both":                    {certificateOptions{dir: whole, secret: "vmwarden/tls"}, []string{"name one of them"}},
+		"both":                    {certificateOptions{dir: whole, secret: kept}, []string{"name one of them"}},
 		"files that are missing":  {certificateOptions{dir: t.TempDir()}, []string{"tls.crt", "tls.key"}},
 		"a Secret by name alone":  {certificateOptions{secret: "tls", dnsNames: []string{"x.y.svc"}, registration: "vmwarden"}, []string{`--cert-secret "tls": write namespace/name`}},
 		"a Secret without a host": {certificateOptions{secret: "a/b", registration: "vmwarden"}, []string{"--cert-dns-name is missing"}},
