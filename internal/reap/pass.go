@@ -43,7 +43,7 @@ type SessionStore interface {
 // Pass is one reconciliation of one environment.
 type Pass struct {
 	Cluster ClusterAccess
-	Store SessionStore
+	Store   SessionStore
 	// WithoutStore says why this pass does without the store, where that is no fault: it looks at deadlines alone. Empty: it uses it.
 	WithoutStore string
 	// StoreErr, if set, says why the store must not be used in this pass.
