@@ -48,13 +48,21 @@ func newCount(limits Limits, occupants []Occupant, reservations []Reservation, n
 	return c
 }
 
-// occupy enters an object that exists. A second object of the name, an instance besides its virtual machine, only raises the
-// need: the first says whose the place is.
+// occupy enters an object that exists. A second object of the name, an instance besides its virtual machine, raises the need. Where
+// it is another tenant's, it is that of a virtual machine that is gone, under whose name a new one was made: it is what is left if
+// the new one goes, so it holds its tenant's place too.
 func (c *count) occupy(o Occupant) {
 	if h, found := c.names[o.Name]; found {
 		more := o.beyond(h.usedNeed)
 		h.usedNeed = h.usedNeed.most(o.Need)
 		c.each(h.tenants[0], func(s *Share) { s.UsedNeed = s.UsedNeed.plus(more) })
+		if !h.holds(func(t Tenant) bool { return t.Environment == o.Environment }) {
+			c.environment(o.Environment).use(o.Need, o.Deadline)
+		}
+		if !slices.Contains(h.tenants, o.Tenant) {
+			c.session(o.Tenant).use(o.Need, o.Deadline)
+			h.tenants = append(h.tenants, o.Tenant)
+		}
 		return
 	}
 	c.names[o.Name] = &holding{used: true, usedNeed: o.Need, tenants: []Tenant{o.Tenant}}

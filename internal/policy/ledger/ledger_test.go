@@ -117,6 +117,24 @@ func TestAnInstanceAndItsMachineHoldOnePlace(t *testing.T) {
 	}
 }
 
+// A virtual machine went and left its instance; under its name another tenant made one. If that one goes too, the first tenant's
+// instance is what is left.
+func TestAnInstanceOfAnotherTenantThanItsMachinesHoldsThatTenantsPlaceToo(t *testing.T) {
+	old, other := Tenant{Environment: "dev", Session: "t"}, Tenant{Environment: "prod", Session: "s"}
+	count := newCount(Limits{VMs: 8, Environments: map[string]int{"dev": 1}, Session: new(1)},
+		[]Occupant{{Name: "vm0", UID: "machine", Tenant: other}, {Name: "vm0", UID: "instance", Tenant: old}}, nil, time.Time{}, time.Minute)
+	if count.total.Used != 1 {
+		t.Errorf("one name holds %d places", count.total.Used)
+	}
+	var scopes []Scope
+	for _, shortage := range count.shortages(Claim{Name: "vm1", UID: "next", Tenant: old}) {
+		scopes = append(scopes, shortage.Scope)
+	}
+	if difference := cmp.Diff([]Scope{Environment, Session}, scopes); difference != "" {
+		t.Errorf("what the first tenant is short of (-want +got):\n%s", difference)
+	}
+}
+
 func TestAMachineThatWasSeenAndIsGoneFreesItsPlaceAtOnce(t *testing.T) {
 	m := &memory{seen: map[types.UID]bool{"uid-a": true}}
 	l, _ := newLedger(m, 1)
