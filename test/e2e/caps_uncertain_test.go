@@ -36,7 +36,7 @@ func refuseLists(t *testing.T) {
 func setLists(t *testing.T, allowed bool) {
 	t.Helper()
 	roles := clients(t).RbacV1().Roles(lab.VMNamespace)
-	role, err := roles.Get(contextAfter(t), "vmwarden-webhook", metav1.GetOptions{})
+	role, err := roles.Get(contextAfter(t), "vmwarden-webhook-lab", metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
