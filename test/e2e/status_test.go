@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ttlab/vmwarden/internal/cli"
@@ -152,17 +153,19 @@ func TestAReportThatCannotBeWrittenChangesNothing(t *testing.T) {
 	session := sessionID('f', 1)
 	open(t, "prod", session)
 	insert(t, "prod", expired(session))
-	rbac := clients(t).RbacV1()
-	binding, err := rbac.RoleBindings(lab.VMNamespace).Get(t.Context(), "vmwarden-reaper-prod", metav1.GetOptions{})
+	roles := clients(t).RbacV1().Roles(lab.VMNamespace)
+	role, err := roles.Get(t.Context(), "vmwarden-reaper-prod", metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := rbac.RoleBindings(lab.VMNamespace).Delete(t.Context(), binding.Name, metav1.DeleteOptions{}); err != nil {
+	without := role.DeepCopy()
+	without.Rules = slices.DeleteFunc(without.Rules, func(rule rbacv1.PolicyRule) bool { return slices.Contains(rule.Resources, "configmaps") })
+	if _, err := roles.Update(t.Context(), without, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		binding.ResourceVersion, binding.UID = "", ""
-		if _, err := rbac.RoleBindings(lab.VMNamespace).Create(contextAfter(t), binding, metav1.CreateOptions{}); err != nil {
+		role.ResourceVersion = ""
+		if _, err := roles.Update(contextAfter(t), role, metav1.UpdateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	})
