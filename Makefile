@@ -95,7 +95,7 @@ test-node: setup ## Run the tests that need a real kubelet: as root, with contai
 .PHONY: test-browser
 test-browser: ## Open the page of `webhook denials -o html` in a real browser; chromium is installed where there is none
 	@echo '== tests in a browser'
-	hack/ensure-chromium.sh
+	hack/ensure-program.sh chromium
 	go test -v -count=1 -run Browser ./internal/denials
 
 # The linked-in tracing of coverage makes another build of everything: the first time takes some minutes.
@@ -163,7 +163,7 @@ verify-modules:
 .PHONY: verify-scripts
 verify-scripts:
 	@echo '== scripts'
-	hack/ensure-shellcheck.sh
+	hack/ensure-program.sh shellcheck
 	shellcheck --external-sources $(scripts)
 
 # The dashboard's queries go through promtool as rules: it has no check for queries alone.

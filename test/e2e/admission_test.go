@@ -173,7 +173,7 @@ func TestWhatMustNotChangeDoesNot(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = machines.Patch(t.Context(), name, types.MergePatchType, body, metav1.PatchOptions{})
-		if got := codes(err); !slices.Contains(got, c.code) {
+		if got := backend.DenialCodes(err); !slices.Contains(got, c.code) {
 			t.Errorf("%s: denied by %v, want %s among them (%v)", c.what, got, c.code, err)
 		}
 	}

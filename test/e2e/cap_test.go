@@ -48,7 +48,7 @@ func tally(t *testing.T, answers []error) (admitted int) {
 			admitted++
 			continue
 		}
-		if got := codes(err); !slices.Equal(got, []string{"CapVMs"}) && !slices.Equal(got, []string{"CapReserved"}) {
+		if got := backend.DenialCodes(err); !slices.Equal(got, []string{"CapVMs"}) && !slices.Equal(got, []string{"CapReserved"}) {
 			t.Errorf("neither admitted nor denied by the cap: %v", err)
 		}
 	}

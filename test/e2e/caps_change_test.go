@@ -92,7 +92,7 @@ func TestReplicasKilledAtRandomAdmitNoNinth(t *testing.T) {
 			})
 			for _, err := range answers {
 				// A replica that dies answers nothing, and under failurePolicy Fail that is a 500.
-				if got := codes(err); err != nil && !apierrors.IsInternalError(err) && (len(got) == 0 || !strings.HasPrefix(got[0], "Cap")) {
+				if got := backend.DenialCodes(err); err != nil && !apierrors.IsInternalError(err) && (len(got) == 0 || !strings.HasPrefix(got[0], "Cap")) {
 					t.Errorf("neither admitted, nor denied by the cap, nor unanswered: %v", err)
 				}
 			}
@@ -142,7 +142,7 @@ func TestALedgerThatIsDeletedOrCorruptedInABurstLeavesTheQuotaAndHeals(t *testin
 				for _, err := range burst(t, 40, func(i int, environment string) *unstructured.Unstructured {
 					return object(t, backend.VMContainerDisk, backend.Lesson{Session: sessionID('Q', 1+i), Environment: environment})
 				}) {
-					if got := codes(err); err != nil && len(got) == 0 && !strings.Contains(err.Error(), "exceeded quota") {
+					if got := backend.DenialCodes(err); err != nil && len(got) == 0 && !strings.Contains(err.Error(), "exceeded quota") {
 						t.Errorf("neither admitted, nor denied by the cap or the quota: %v", err)
 					}
 				}

@@ -49,7 +49,7 @@ func TestASessionHasThreeMachinesAtMostAlsoAtOnce(t *testing.T) {
 	for i, err := range answers {
 		if err == nil {
 			perEnvironment[testlab.Environments[i%2]]++
-		} else if got := codes(err); len(got) != 1 || (got[0] != "CapSession" && got[0] != "CapReserved") {
+		} else if got := backend.DenialCodes(err); len(got) != 1 || (got[0] != "CapSession" && got[0] != "CapReserved") {
 			t.Errorf("a create of the session: %v", err)
 		}
 	}

@@ -166,24 +166,9 @@ func secretExists(t *testing.T, name string) bool {
 	return err == nil
 }
 
-// codes are the codes of a denial by vmwarden, in order; nil for an answer that is none.
-func codes(err error) []string {
-	var status apierrors.APIStatus
-	if !errors.As(err, &status) || status.Status().Details == nil {
-		return nil
-	}
-	var list []string
-	for _, cause := range status.Status().Details.Causes {
-		if !slices.Contains(list, string(cause.Type)) {
-			list = append(list, string(cause.Type))
-		}
-	}
-	return list
-}
-
 func expectDenied(t *testing.T, what string, err error, want ...string) {
 	t.Helper()
-	if got := codes(err); !slices.Equal(got, want) {
+	if got := backend.DenialCodes(err); !slices.Equal(got, want) {
 		t.Errorf("%s: denied by %v, want %v (%v)", what, got, want, err)
 	}
 	if err != nil && !apierrors.IsForbidden(err) {

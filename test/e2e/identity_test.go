@@ -83,7 +83,7 @@ func TestWhoIsNotInTheConfigurationIsRefusedWhateverItsNameLooksLike(t *testing.
 
 // expectReview is an error while the answer is not vmwarden's.
 func expectReview(err error) error {
-	if len(codes(err)) == 0 {
+	if len(backend.DenialCodes(err)) == 0 {
 		return fmt.Errorf("not an answer of vmwarden: %w", err)
 	}
 	return nil

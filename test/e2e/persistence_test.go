@@ -83,7 +83,7 @@ func TestTheEnvironmentPersistsAgainstEveryWayOfWriting(t *testing.T) {
 			_, answers["server-side apply"] = machines.Apply(t.Context(), name, apply, metav1.ApplyOptions{FieldManager: "e2e", Force: true})
 		}
 		for how, err := range answers {
-			if got := codes(err); !slices.Contains(got, "EnvironmentImmutable") {
+			if got := backend.DenialCodes(err); !slices.Contains(got, "EnvironmentImmutable") {
 				t.Errorf("%s by %s: denied by %v, want EnvironmentImmutable among them (%v)", what, how, got, err)
 			}
 		}

@@ -184,7 +184,7 @@ func TestInstancesSetsAndPoolsAreNoWayAround(t *testing.T) {
 			_, err = shared.Backends["prod"].CreateObject(ctx, asked.DeepCopy(), metav1.CreateOptions{})
 			return expectReview(err)
 		})
-		if got := codes(err); got[0] != "InstanceDirect" {
+		if got := backend.DenialCodes(err); got[0] != "InstanceDirect" {
 			t.Errorf("%s: denied by %v, want InstanceDirect first", kind.kind, got)
 		}
 	}
@@ -286,7 +286,7 @@ func TestTheGoldenDiskIsAnAdminsAlone(t *testing.T) {
 		"taking its label off": `{"metadata":{"labels":{"ttlab.io/golden":null}}}`,
 	} {
 		_, err := claims.Patch(t.Context(), golden, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
-		if got := codes(err); len(got) == 0 || got[0] != "GoldenProtected" {
+		if got := backend.DenialCodes(err); len(got) == 0 || got[0] != "GoldenProtected" {
 			t.Errorf("%s: denied by %v, want GoldenProtected first (%v)", what, got, err)
 		}
 	}

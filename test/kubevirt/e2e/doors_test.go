@@ -105,7 +105,7 @@ func TestABackendCannotRunInstancesAroundItsMachines(t *testing.T) {
 		var refusal error
 		shared.Await(t, "the right to create a "+c.kind, func(ctx context.Context) error {
 			_, refusal = shared.Backends["prod"].CreateObject(ctx, around(t, session(30), c.apiVersion, c.kind, "around", 1), metav1.CreateOptions{})
-			if refusal == nil || stack.Codes(refusal) == nil {
+			if refusal == nil || backend.DenialCodes(refusal) == nil {
 				return fmt.Errorf("not by us: %w", refusal)
 			}
 			return nil

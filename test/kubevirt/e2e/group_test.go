@@ -78,7 +78,7 @@ func TestAGroupThatKubeVirtRefusesHalfwayIsGoneAfterAPass(t *testing.T) {
 			}
 		}
 	}
-	if err := send(t, lesson, objects); err == nil || stack.Codes(err) == nil {
+	if err := send(t, lesson, objects); err == nil || backend.DenialCodes(err) == nil {
 		t.Fatalf("a disk without a volume was answered with %v", err)
 	}
 	abandon(t, lesson)

@@ -244,12 +244,12 @@ func TestLabelsOfATemplateMayChangeAndALabsOwnMayNot(t *testing.T) {
 	var refusal error
 	shared.Await(t, "the right to patch", func(ctx context.Context) error {
 		_, refusal = shared.Backends["prod"].Machines(lab.VMNamespace).Patch(ctx, name, types.MergePatchType, own, metav1.PatchOptions{})
-		if stack.Codes(refusal) == nil {
+		if backend.DenialCodes(refusal) == nil {
 			return fmt.Errorf("not by us: %w", refusal)
 		}
 		return nil
 	})
-	if codes := stack.Codes(refusal); codes[0] != "EnvironmentMismatch" && codes[0] != "EnvironmentImmutable" {
+	if codes := backend.DenialCodes(refusal); codes[0] != "EnvironmentMismatch" && codes[0] != "EnvironmentImmutable" {
 		t.Errorf("changing the environment is denied by %v", codes)
 	}
 	// The instance keeps what it started with.
