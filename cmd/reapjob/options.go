@@ -14,6 +14,7 @@ import (
 	"golang.org/x/term"
 	"k8s.io/client-go/rest"
 
+	"github.com/ttlab/vmwarden/internal/apiclock"
 	"github.com/ttlab/vmwarden/internal/cli"
 	"github.com/ttlab/vmwarden/internal/config"
 	"github.com/ttlab/vmwarden/internal/reap"
@@ -41,7 +42,9 @@ type settings struct {
 	databaseURL string
 	released    []reap.BrakeName
 	cluster     *rest.Config
-	json        bool
+	// clock is the API server's, as the clients made from cluster hear it.
+	clock *apiclock.Clock
+	json  bool
 	// terminationLog is the file for the container's termination message; empty, or one that is not there: none is written.
 	terminationLog string
 	log            *zap.Logger
@@ -168,6 +171,8 @@ func (o *options) complete() (settings, []error) {
 	var err error
 	if s.cluster, err = cli.ClusterConfig(o.kubeconfig, "reapjob"); err != nil {
 		faults = append(faults, err)
+	} else {
+		s.clock = apiclock.Of(s.cluster)
 	}
 	level := o.logLevel
 	if terminal := term.IsTerminal(int(os.Stderr.Fd())); terminal {

@@ -3,10 +3,10 @@ package main
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"go.uber.org/zap"
 	"k8s.io/client-go/metadata"
-	"k8s.io/utils/clock"
 
 	"github.com/ttlab/vmwarden/internal/cli"
 	"github.com/ttlab/vmwarden/internal/config"
@@ -87,6 +87,7 @@ func printPlan(ctx context.Context, s settings) error {
 
 func newPass(ctx context.Context, s settings) (*reap.Pass, *reap.PostgresStore, error) {
 	s.log.Info("starting", zap.String("version", version.String()), zap.String("environment", s.environment.Name), zap.Any("configuration", s.config))
+	setClock(ctx, s)
 	client, err := metadata.NewForConfig(s.cluster)
 	if err != nil {
 		return nil, nil, fmt.Errorf("making the client: %w", err)
@@ -96,7 +97,7 @@ func newPass(ctx context.Context, s settings) (*reap.Pass, *reap.PostgresStore, 
 		Cluster:  &reap.Cluster{Client: client, Contract: contract},
 		Contract: contract,
 		Settings: reap.NewSettings(s.config, s.environment.Name, s.released),
-		Clock:    clock.RealClock{},
+		Clock:    s.clock,
 		Log:      s.log,
 	}
 	if !*s.environment.SessionsDatabase {
@@ -109,6 +110,23 @@ func newPass(ctx context.Context, s settings) (*reap.Pass, *reap.PostgresStore, 
 	}
 	pass.Store = store
 	return pass, store, nil
+}
+
+// clockTolerance is by how much this machine's clock may be off before it is worth a line.
+const clockTolerance = 5 * time.Second
+
+// setClock asks for the time first: ages, deadlines and the clocks' brake hang on it.
+func setClock(ctx context.Context, s settings) {
+	ctx, cancel := context.WithTimeout(ctx, s.config.Reaping.ItemTimeout.Duration)
+	defer cancel()
+	if err := s.clock.Ask(ctx, s.cluster); err != nil {
+		// Then nothing can be listed either, and the pass says so.
+		s.log.Warn("the API server did not tell the time", zap.Error(err))
+		return
+	}
+	if ahead := s.clock.Ahead(); ahead.Abs() > clockTolerance {
+		s.log.Warn("this machine's clock is off; the API server's is gone by", zap.Duration("apiServerAhead", ahead))
+	}
 }
 
 func printDocument(s settings, document reap.Document) error {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ttlab/vmwarden/internal/apiclock"
 	"github.com/ttlab/vmwarden/internal/cli"
 	"github.com/ttlab/vmwarden/internal/config"
 	"github.com/ttlab/vmwarden/internal/policy"
@@ -66,6 +67,8 @@ func (o capsOptions) complete() (settings, []error) {
 	var err error
 	if s.cluster, err = cli.ClusterConfig(o.kubeconfig, "webhook"); err != nil {
 		faults = append(faults, err)
+	} else {
+		s.clock = apiclock.Of(s.cluster)
 	}
 	if s.log, err = cli.NewLogger("error"); err != nil {
 		faults = append(faults, err)

@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
@@ -99,6 +98,6 @@ func newCertificateSource(mgr manager.Manager, s settings) (certificate.Source, 
 	}
 	namespace, name, _ := strings.Cut(o.secret, "/")
 	return certificate.SetUp(mgr, client, certificate.Options{
-		Namespace: namespace, Secret: name, Registration: o.registration, DNSNames: o.dnsNames, Clock: clock.RealClock{}, Log: s.log,
+		Namespace: namespace, Secret: name, Registration: o.registration, DNSNames: o.dnsNames, Clock: s.clock, Log: s.log,
 	})
 }

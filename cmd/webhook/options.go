@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 	"k8s.io/client-go/rest"
 
+	"github.com/ttlab/vmwarden/internal/apiclock"
 	"github.com/ttlab/vmwarden/internal/cli"
 	"github.com/ttlab/vmwarden/internal/config"
 	"github.com/ttlab/vmwarden/internal/policy"
@@ -37,7 +38,9 @@ type settings struct {
 	config   *config.WardenConfig
 	messages policy.Messages
 	cluster  *rest.Config
-	log      *zap.Logger
+	// clock is the API server's, as the clients made from cluster hear it.
+	clock *apiclock.Clock
+	log   *zap.Logger
 }
 
 type runFunc func(context.Context, settings) error
@@ -105,6 +108,8 @@ func (o options) complete() (settings, []error) {
 	var err error
 	if s.cluster, err = cli.ClusterConfig(o.kubeconfig, "webhook"); err != nil {
 		faults = append(faults, err)
+	} else {
+		s.clock = apiclock.Of(s.cluster)
 	}
 	if s.log, err = cli.NewLogger(o.logLevel); err != nil {
 		faults = append(faults, err)

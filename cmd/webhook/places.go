@@ -8,7 +8,6 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
-	"k8s.io/utils/clock"
 
 	"github.com/ttlab/vmwarden/internal/config"
 	"github.com/ttlab/vmwarden/internal/lab"
@@ -49,10 +48,10 @@ func newPlaces(s settings, witness ledger.Witness) (places, error) {
 		Witness:     witness,
 		Limits:      limits(s.config),
 		Reservation: s.config.Caps.Reservation.Duration,
-		Clock:       clock.RealClock{},
+		Clock:       s.clock,
 	}}
 	if p.ledger.Limits.MilliCPU != nil || p.ledger.Limits.Memory != nil {
-		p.needs = &inventory.Needs{Client: dynamicClient, Namespace: namespace, Clock: clock.RealClock{}, Requests: &inventory.Requests{
+		p.needs = &inventory.Needs{Client: dynamicClient, Namespace: namespace, Clock: s.clock, Requests: &inventory.Requests{
 			Cluster:       launcherCluster(s.config.Caps.KubeVirt),
 			InstanceTypes: &inventory.InstanceTypes{Client: dynamicClient, Namespace: namespace},
 		}}

@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/record"
-	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -64,7 +63,7 @@ func serve(ctx context.Context, s settings) error {
 		}
 	}
 	if err := observe.SetUp(mgr, observe.Options{
-		Contract: s.config.Contract(), Registry: metrics.Registry, Clock: clock.RealClock{}, Log: s.log,
+		Contract: s.config.Contract(), Registry: metrics.Registry, Clock: s.clock, Log: s.log,
 		Certificate: func() (time.Time, bool) { return certificate.NotAfter(source) },
 	}); err != nil {
 		return err
@@ -73,7 +72,7 @@ func serve(ctx context.Context, s settings) error {
 	defer stop()
 	if err := addProbes(mgr, map[string]healthz.Checker{
 		// Ready means that a certificate is loaded that holds, that the listener answers, and that it is to go on doing so.
-		"certificate": certificate.Check(source, clock.RealClock{}), "webhook": server.StartedChecker(), "staying": staying(ctx),
+		"certificate": certificate.Check(source, s.clock), "webhook": server.StartedChecker(), "staying": staying(ctx),
 	}); err != nil {
 		return err
 	}
@@ -120,7 +119,7 @@ func addAdmission(mgr manager.Manager, s settings) error {
 	if err != nil {
 		return fmt.Errorf("making the metadata client: %w", err)
 	}
-	witness, err := ledger.NewWatchWitness(metadataClient, s.config.VMNamespace, s.config.Caps.Reservation.Duration, clock.RealClock{})
+	witness, err := ledger.NewWatchWitness(metadataClient, s.config.VMNamespace, s.config.Caps.Reservation.Duration, s.clock)
 	if err != nil {
 		return err
 	}
@@ -170,7 +169,7 @@ func register(server webhook.Server, s settings, p places, capMetrics *policy.Ca
 		requests = p.needs.Requests
 	}
 	server.Register(policy.MutatePath, &webhook.Admission{Handler: &policy.Mutator{
-		Contract: contract, ReportOnly: reportOnly, Groups: surroundings, Clock: clock.RealClock{}, Log: s.log,
+		Contract: contract, ReportOnly: reportOnly, Groups: surroundings, Clock: s.clock, Log: s.log,
 	}})
 	server.Register(policy.ValidatePath, &webhook.Admission{Handler: &policy.Validator{
 		Contract:           contract,
@@ -180,7 +179,7 @@ func register(server webhook.Server, s settings, p places, capMetrics *policy.Ca
 		ReportOnly:         reportOnly,
 		AllowWhenUncertain: s.config.Caps.WhenUncertain == config.AllowWhenUncertain,
 		Messages:           s.messages,
-		Clock:              clock.RealClock{},
+		Clock:              s.clock,
 		Log:                s.log,
 		Metrics:            policy.NewMetrics(metrics.Registry),
 		Events:             events,

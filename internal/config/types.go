@@ -178,7 +178,7 @@ type Reaping struct {
 type Brakes struct {
 	Orphans Brake `json:"orphans"`
 	Ghosts  Brake `json:"ghosts"`
-	// ClockDifference is how far apart the clocks of database and machine may be.
+	// ClockDifference is how far apart the clocks of database and API server may be.
 	ClockDifference metav1.Duration `json:"clockDifference"`
 }
 

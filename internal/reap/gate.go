@@ -23,6 +23,9 @@ type gate struct {
 	itemTimeout time.Duration
 	clock       clock.PassiveClock
 	log         *zap.Logger
+	// confirm, if set, is asked right before a deletion: its error keeps the object. What was judged may have taken seconds to mark,
+	// and a database that was restarted in between has let the student extend.
+	confirm func(context.Context) error
 }
 
 // judgement says why an object that was read afresh is kept; empty where nothing speaks for it.
@@ -53,6 +56,11 @@ func (g *gate) delete(ctx context.Context, action Action, object Object, judge j
 	}
 	if fresh.Kind == VirtualMachine {
 		g.mark(ctx, action, fresh)
+	}
+	if g.confirm != nil {
+		if err := g.confirm(ctx); err != nil {
+			return "", err
+		}
 	}
 	err = g.cluster.Delete(ctx, fresh)
 	switch {

@@ -32,13 +32,17 @@ type SessionStore interface {
 	Read(ctx context.Context) (Rows, error)
 	// Expire locks the row, checks that it is still live and past its end, runs work, and only after that succeeded writes
 	// that the session expired. The reason is not empty where the row was left alone, by itself or by work.
-	Expire(ctx context.Context, id string, work func(context.Context) (left string, err error)) (left string, err error)
+	Expire(ctx context.Context, id string, work LockedWork) (left string, err error)
 	// Live tells whether a row of this id is not known to be over.
 	Live(ctx context.Context, id string) (bool, error)
 	// Fail writes that a running session failed, if it still runs under this virtual machine's name and started longer ago
 	// than the grace. It reports false where it does not.
 	Fail(ctx context.Context, id, vmName string, grace time.Duration) (bool, error)
 }
+
+// LockedWork is done while a row is locked. A lock goes with its connection, and nobody says so: stillLocked asks, and its error
+// means that the row may have changed hands. The reason is not empty where the work left something as it was.
+type LockedWork func(ctx context.Context, stillLocked func(context.Context) error) (left string, err error)
 
 // Pass is one reconciliation of one environment.
 type Pass struct {
@@ -162,8 +166,9 @@ func (p *Pass) do(ctx context.Context, action Action) (kept string, err error) {
 // expire deletes what a session owns while its row is locked: a student who presses extend meanwhile either came first, and
 // keeps the machine, or waits and is told that the session is over.
 func (p *Pass) expire(ctx context.Context, action Action) (string, error) {
-	return p.Store.Expire(ctx, action.Session, func(ctx context.Context) (string, error) {
+	return p.Store.Expire(ctx, action.Session, func(ctx context.Context, stillLocked func(context.Context) error) (string, error) {
 		gate := p.gate()
+		gate.confirm = stillLocked
 		for _, object := range action.Objects {
 			kept, err := gate.delete(ctx, action, object, still(object))
 			if err != nil {

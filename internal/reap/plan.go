@@ -119,7 +119,7 @@ func openDirections(s Snapshot, settings Settings, plan *Plan) map[Direction]boo
 		plan.hold(Aborted, s.MachinesErr.Error(), Directions()...)
 		return open
 	case s.WithoutRows == "" && s.RowsErr == nil && clocksApart(s, settings):
-		plan.hold(Braked, fmt.Sprintf("the clocks of database (%s) and machine (%s) are more than %s apart; nobody knows what is due",
+		plan.hold(Braked, fmt.Sprintf("the clocks of database (%s) and API server (%s) are more than %s apart; nobody knows what is due",
 			s.Rows.Now.UTC().Format(time.RFC3339), s.ListedAt.UTC().Format(time.RFC3339), settings.Brakes.ClockDifference.Duration), Directions()...)
 		return open
 	}

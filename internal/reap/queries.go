@@ -17,6 +17,8 @@ const (
 			set_config('idle_in_transaction_session_timeout', '0', true),
 			set_config('TimeZone', coalesce(nullif($3, ''), current_setting('TimeZone')), true)) as limits`
 
+	transactionLives = `select`
+
 	takePassLock = `select pg_try_advisory_xact_lock(hashtextextended('vmwarden: pass', 0))`
 )
 

@@ -12,7 +12,7 @@ import (
 type Snapshot struct {
 	// Objects are all lab objects, and all machines, of the environments' namespaces.
 	Objects []Object
-	// ListedAt is the machine's clock before the first list.
+	// ListedAt is the pass's clock before the first list.
 	ListedAt time.Time
 	// MachinesErr tells why the virtual machines could not be listed whole; then nothing in the cluster may be judged.
 	MachinesErr error

@@ -224,7 +224,7 @@ func finite(t pgtype.Timestamptz) *time.Time {
 var errLeft = errors.New("left as it is")
 
 // Expire is SessionStore's.
-func (s *PostgresStore) Expire(ctx context.Context, id string, work func(context.Context) (string, error)) (left string, err error) {
+func (s *PostgresStore) Expire(ctx context.Context, id string, work LockedWork) (left string, err error) {
 	var workErr error
 	err = s.act(ctx, func(tx pgx.Tx) error {
 		var locked bool
@@ -236,7 +236,7 @@ func (s *PostgresStore) Expire(ctx context.Context, id string, work func(context
 		if err != nil {
 			return fmt.Errorf("locking the row: %w", err)
 		}
-		left, workErr = work(ctx)
+		left, workErr = work(ctx, func(ctx context.Context) error { return stillInTransaction(ctx, tx) })
 		if workErr != nil {
 			return workErr
 		}
@@ -259,6 +259,15 @@ func (s *PostgresStore) Expire(ctx context.Context, id string, work func(context
 		return left, nil
 	}
 	return left, err
+}
+
+// stillInTransaction fails where the transaction, and so every lock that it took, is gone: with the server, with the connection, or
+// with a pooler that thought it idle.
+func stillInTransaction(ctx context.Context, tx pgx.Tx) error {
+	if _, err := tx.Exec(ctx, transactionLives); err != nil {
+		return fmt.Errorf("asking whether the row is still locked: %w", err)
+	}
+	return nil
 }
 
 // Live is SessionStore's.

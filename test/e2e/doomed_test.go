@@ -72,10 +72,10 @@ func (s doomedStore) Read(ctx context.Context) (reap.Rows, error) {
 	return s.SessionStore.Read(ctx)
 }
 
-func (s doomedStore) Expire(ctx context.Context, id string, work func(context.Context) (string, error)) (string, error) {
+func (s doomedStore) Expire(ctx context.Context, id string, work reap.LockedWork) (string, error) {
 	s.step()
-	return s.SessionStore.Expire(ctx, id, func(ctx context.Context) (string, error) {
-		left, err := work(ctx)
+	return s.SessionStore.Expire(ctx, id, func(ctx context.Context, stillLocked func(context.Context) error) (string, error) {
+		left, err := work(ctx, stillLocked)
 		// The objects are gone, and the row is not yet written.
 		s.step()
 		return left, err

@@ -304,12 +304,12 @@ func (s troubledStore) Read(ctx context.Context) (reap.Rows, error) {
 	return s.SessionStore.Read(ctx)
 }
 
-func (s troubledStore) Expire(ctx context.Context, id string, work func(context.Context) (string, error)) (string, error) {
+func (s troubledStore) Expire(ctx context.Context, id string, work reap.LockedWork) (string, error) {
 	if err := s.before(); err != nil {
 		return "", err
 	}
-	return s.SessionStore.Expire(ctx, id, func(ctx context.Context) (string, error) {
-		left, err := work(ctx)
+	return s.SessionStore.Expire(ctx, id, func(ctx context.Context, stillLocked func(context.Context) error) (string, error) {
+		left, err := work(ctx, stillLocked)
 		if err == nil {
 			err = s.before()
 		}

@@ -189,3 +189,38 @@ func TestAMachineWhoseRowIsNotYetCommittedLives(t *testing.T) {
 	}
 	expectLeft(t, session)
 }
+
+// TestADatabaseThatRestartsInTheMiddleLetsTheStudentExtend restarts it after the machine was judged and marked, right before it would
+// be deleted. With the database its lock on the row is gone.
+func TestADatabaseThatRestartsInTheMiddleLetsTheStudentExtend(t *testing.T) {
+	clean(t)
+	session := sessionID('n', 2)
+	open(t, "prod", session)
+	insert(t, "prod", expired(session))
+	p := pass(t, "prod")
+	p.Settings.ItemTimeout = patience
+	p.Cluster = interruptedCluster{p.Cluster, func() {
+		if err := shared.Postgres.Restart(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		execute(t, "prod", `update sessions set expires_at = now() + interval '60 min' where id = '`+session+`' and status = 'running'`)
+	}}
+	report := p.Run(t.Context())
+	if got := report.ExitStatus(); got != reap.ExitItemsFailed {
+		t.Errorf("exit status = %d, want %d: %+v", got, reap.ExitItemsFailed, report.Items)
+	}
+	expectStatus(t, "prod", session, "running")
+	expectLeft(t, session)
+}
+
+// interruptedCluster lets something happen after a machine was marked.
+type interruptedCluster struct {
+	reap.ClusterAccess
+	interrupt func()
+}
+
+func (c interruptedCluster) Annotate(ctx context.Context, object reap.Object, key, value string) error {
+	err := c.ClusterAccess.Annotate(ctx, object, key, value)
+	c.interrupt()
+	return err
+}

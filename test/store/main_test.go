@@ -151,4 +151,4 @@ func read(t *testing.T, store *reap.PostgresStore) reap.Rows {
 }
 
 // nothing is the work on a session that owns nothing.
-func nothing(context.Context) (string, error) { return "", nil }
+func nothing(context.Context, func(context.Context) error) (string, error) { return "", nil }

@@ -19,7 +19,7 @@ const expiredRow = `insert into sessions (id, user_id, lesson_id, runtime, statu
 // expectUntouched asks the store for every deletion and write, and expects each to be refused before its work.
 func expectUntouched(t *testing.T, store *reap.PostgresStore, db, mention string) {
 	t.Helper()
-	_, expireErr := store.Expire(t.Context(), first, func(context.Context) (string, error) {
+	_, expireErr := store.Expire(t.Context(), first, func(context.Context, func(context.Context) error) (string, error) {
 		t.Error("the session's objects would have been deleted")
 		return "", nil
 	})
@@ -106,10 +106,10 @@ func TestWorkThatFailsOrKeepsLeavesTheRow(t *testing.T) {
 	db := database(t, append(backendsTable(), expiredRow)...)
 	store := plain(t, db)
 	broken := errors.New("broken")
-	if _, err := store.Expire(t.Context(), first, func(context.Context) (string, error) { return "", broken }); !errors.Is(err, broken) {
+	if _, err := store.Expire(t.Context(), first, func(context.Context, func(context.Context) error) (string, error) { return "", broken }); !errors.Is(err, broken) {
 		t.Errorf("error = %v, want the work's own", err)
 	}
-	left, err := store.Expire(t.Context(), first, func(context.Context) (string, error) { return "made anew", nil })
+	left, err := store.Expire(t.Context(), first, func(context.Context, func(context.Context) error) (string, error) { return "made anew", nil })
 	if left != "made anew" || err != nil {
 		t.Errorf("left %q, %v", left, err)
 	}
@@ -176,5 +176,28 @@ func TestAStatementDoesNotOutlastItsItem(t *testing.T) {
 		if n == 0 {
 			return
 		}
+	}
+}
+
+// A lock goes with its connection, and the session that it protected may be extended the moment after.
+func TestALockThatIsGoneIsNoticedBeforeTheNextDeletion(t *testing.T) {
+	db := database(t, append(backendsTable(), expiredRow)...)
+	store := plain(t, db)
+	_, err := store.Expire(t.Context(), first, func(ctx context.Context, stillLocked func(context.Context) error) (string, error) {
+		if err := stillLocked(ctx); err != nil {
+			t.Errorf("while the row is locked: %v", err)
+		}
+		execute(t, db, `select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()`)
+		err := stillLocked(ctx)
+		if err == nil {
+			t.Error("nobody noticed that the lock is gone")
+		}
+		return "", err
+	})
+	if err == nil || !strings.Contains(err.Error(), "still locked") {
+		t.Errorf("expiring: %v, want to read that the row may not be locked any more", err)
+	}
+	if got := value(t, db, `select status from sessions`); got != "running" {
+		t.Errorf("the session is %q", got)
 	}
 }

@@ -42,9 +42,10 @@
 //
 // # Clocks
 //
-// Reservations are dated by the replica that writes them and judged by the one that reads them. The reservation time must
-// exceed the API server's request time-out by more than the replicas' clocks differ. A reservation dated in the future by
-// more than the reservation time is the work of a broken clock and is dated anew, so that it lapses too.
+// Reservations are dated by the replica that writes them and judged by the one that reads them, each by the clock that it is
+// given: the API server's (internal/apiclock). The reservation time must exceed the API server's request time-out by more than
+// these differ. A reservation dated in the future by more than the reservation time is the work of a broken clock and is dated
+// anew, so that it lapses too.
 package ledger
 
 import (

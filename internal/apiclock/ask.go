@@ -1,0 +1,28 @@
+package apiclock
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"k8s.io/client-go/rest"
+)
+
+// Ask sets the clock right before the first thing that hangs on it. Any answer of the API server will do, a refusal too; only none at
+// all is an error.
+func (c *Clock) Ask(ctx context.Context, config *rest.Config) error {
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return fmt.Errorf("making a client to ask the API server for the time: %w", err)
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodHead, strings.TrimSuffix(config.Host, "/")+"/version", nil)
+	if err != nil {
+		return fmt.Errorf("asking the API server for the time: %w", err)
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return fmt.Errorf("asking the API server for the time: %w", err)
+	}
+	return response.Body.Close()
+}

@@ -1,0 +1,96 @@
+package apiclock
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+)
+
+var noon = time.Date(2026, 9, 12, 12, 0, 0, 0, time.UTC)
+
+func TestClocksThatAgreeAreLeftAlone(t *testing.T) {
+	c := &Clock{}
+	// Whatever the fraction of the second in which the API server cuts its date off, and however long the answer takes.
+	for milliseconds := time.Duration(0); milliseconds < 3000; milliseconds += 7 {
+		asked := noon.Add(milliseconds * time.Millisecond)
+		answered := asked.Add(40 * time.Millisecond)
+		c.learn(asked, answered.Truncate(time.Second), answered)
+		if c.Ahead() != 0 {
+			t.Fatalf("%s after noon the clock is corrected by %s, want 0", milliseconds*time.Millisecond, c.Ahead())
+		}
+	}
+}
+
+func TestTheAPIServersClockCounts(t *testing.T) {
+	for _, wrong := range []time.Duration{-3 * time.Hour, -2 * time.Minute, 90 * time.Second, 24 * time.Hour} {
+		c := &Clock{}
+		for i := range 20 {
+			right := noon.Add(time.Duration(i) * 1300 * time.Millisecond)
+			ours := right.Add(-wrong)
+			c.learn(ours.Add(-30*time.Millisecond), right.Truncate(time.Second), ours)
+		}
+		if off := (c.Ahead() - wrong).Abs(); off > resolution {
+			t.Errorf("a clock that is wrong by %s is corrected by %s", wrong, c.Ahead())
+		}
+	}
+}
+
+// A clock that stands still is right by the last answer.
+func TestAClockThatStandsStillFollowsTheAnswers(t *testing.T) {
+	c := &Clock{}
+	for minutes := range 5 {
+		right := noon.Add(time.Duration(minutes) * time.Minute)
+		c.learn(noon, right, noon)
+		if off := noon.Add(c.Ahead()).Sub(right).Abs(); off > resolution {
+			t.Errorf("after %d minutes it is off by %s", minutes, off)
+		}
+	}
+}
+
+func TestAnAnswerWithoutADateTeachesNothing(t *testing.T) {
+	for _, date := range []string{"", "yesterday", "0"} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header()["Date"] = []string{date}
+		}))
+		c := &Clock{}
+		ask(t, c, server.URL)
+		server.Close()
+		if c.Ahead() != 0 {
+			t.Errorf("date %q: the clock is corrected by %s", date, c.Ahead())
+		}
+	}
+}
+
+func TestEveryAnswerSetsTheClockRight(t *testing.T) {
+	const wrong = 2 * time.Hour
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Date", time.Now().Add(wrong).UTC().Format(http.TimeFormat))
+		w.WriteHeader(http.StatusConflict)
+	}))
+	defer server.Close()
+	c := &Clock{}
+	ask(t, c, server.URL)
+	if off := (c.Ahead() - wrong).Abs(); off > resolution {
+		t.Errorf("the clock is corrected by %s, want %s", c.Ahead(), wrong)
+	}
+	before := c.Now()
+	if since := c.Since(before); since < 0 || since > time.Hour {
+		t.Errorf("%s have passed since this very moment", since)
+	}
+}
+
+func ask(t *testing.T, c *Clock, url string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := c.Listen(http.DefaultTransport).RoundTrip(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := response.Body.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
