@@ -50,6 +50,7 @@ func TestNoHistoryCostsALiveSessionItsMachineOrLeaksForLong(t *testing.T) {
 	}
 	t.Logf("seed %d; to run it again, set %s", seed, seedVariable)
 	clean(t)
+	began := record(t)
 	h := &history{t: t, random: rand.New(rand.NewPCG(seed, 0)), known: map[string][]string{}, owners: map[string]*pgx.Conn{}, passes: map[string]*reap.Pass{}}
 	for _, environment := range lab.Environments {
 		connection, err := pgx.Connect(t.Context(), shared.Postgres.URL(environment))
@@ -82,6 +83,7 @@ func TestNoHistoryCostsALiveSessionItsMachineOrLeaksForLong(t *testing.T) {
 		}
 	}
 	h.expectAgreement()
+	expectInvariants(t, began)
 	if t.Failed() {
 		for _, line := range h.log {
 			t.Log(line)
