@@ -1,12 +1,12 @@
 #!/bin/sh
-# Names the packages with tests: `node` those whose tests run a real kubelet, `kubevirt` those that run KubeVirt's own servers,
-# `stack` those that run the real control plane or PostgreSQL without either, and `unit` all others.
+# Names the packages with tests: `node` those whose tests run a real kubelet, `kubevirt` those that run KubeVirt's own servers, `faults`
+# the fault suite, `stack` others that run the real control plane or PostgreSQL, and `unit` all others.
 set -eu
 
 case ${1-} in
-unit | stack | kubevirt | node) ;;
+unit | stack | kubevirt | node | faults) ;;
 *)
-  echo "usage: test-packages.sh unit|stack|kubevirt|node" >&2
+  echo "usage: test-packages.sh unit|stack|kubevirt|node|faults" >&2
   exit 2
   ;;
 esac
@@ -19,6 +19,7 @@ echo "$programs" | awk -v wanted="$1" '
     if (/\/vmwarden\/test\/(controlplane|postgres)( |$)/) kind = "stack"
     if (/\/vmwarden\/test\/kubevirt( |$)/) kind = "kubevirt"
     if (/\/vmwarden\/test\/node( |$)/) kind = "node"
+    if ($1 ~ /\/vmwarden\/test\/faults\.test$/) kind = "faults"
     sub(/\.test$/, "", $1)
     if (kind == wanted) print $1
   }'

@@ -52,9 +52,15 @@ func (a *authority) client(user string, groups ...string) (*certificate, error) 
 
 // server issues the certificate of a server that is reached by these names and addresses.
 func (a *authority) server(hosts ...string) (*certificate, error) {
+	return a.serverUntil(time.Time{}, hosts...)
+}
+
+// serverUntil issues one that ends at a given time; the zero time is the usual one.
+func (a *authority) serverUntil(end time.Time, hosts ...string) (*certificate, error) {
 	template := &x509.Certificate{
 		KeyUsage:    x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		NotAfter:    end,
 	}
 	for _, host := range hosts {
 		if address := net.ParseIP(host); address != nil {
@@ -93,7 +99,9 @@ func sign(template, parent *x509.Certificate, subject, signer *ecdsa.PrivateKey)
 	template.SerialNumber = serial
 	// A clock that is set back while the tests run must not make a certificate one of the future.
 	template.NotBefore = time.Now().Add(-time.Hour)
-	template.NotAfter = time.Now().AddDate(1, 0, 0)
+	if template.NotAfter.IsZero() {
+		template.NotAfter = time.Now().AddDate(1, 0, 0)
+	}
 	signed, err := x509.CreateCertificate(rand.Reader, template, parent, &subject.PublicKey, signer)
 	if err != nil {
 		return nil, err

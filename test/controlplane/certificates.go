@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 )
 
 // serviceAddress is the first of the Services' range: the API server's own, inside a cluster.
@@ -66,6 +67,15 @@ func (c *ControlPlane) CA() []byte { return encodeCertificate(c.authority.certif
 // ServingCertificate writes tls.crt and tls.key, for a server reached by these host names and IP addresses, into the directory.
 func (c *ControlPlane) ServingCertificate(dir string, hosts ...string) error {
 	serving, err := c.authority.server(hosts...)
+	if err != nil {
+		return err
+	}
+	return serving.write(dir, "tls")
+}
+
+// ExpiredServingCertificate does what ServingCertificate does with a certificate that has just ended.
+func (c *ControlPlane) ExpiredServingCertificate(dir string, hosts ...string) error {
+	serving, err := c.authority.serverUntil(time.Now().Add(-time.Second), hosts...)
 	if err != nil {
 		return err
 	}

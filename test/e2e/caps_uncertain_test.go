@@ -95,8 +95,8 @@ func TestWithAnAPIServerThatHangsForUsTheRequesterReadsOurAnswerInTime(t *testin
 	for i, whenUncertain := range []string{"Deny", "Allow"} {
 		t.Run(whenUncertain, func(t *testing.T) {
 			reconfigure(t, withCaps(t, "cpu: 40, whenUncertain: "+whenUncertain))
-			t.Cleanup(shared.Webhook.Link.Resume)
-			shared.Webhook.Link.Pause()
+			t.Cleanup(shared.Webhook.ResumeLinks)
+			shared.Webhook.PauseLinks()
 			// More than one at a time: whoever waits for another's decision has no more time than others.
 			answers := burst(t, 6, func(j int, environment string) *unstructured.Unstructured {
 				// It refers to nothing that would have to be looked up first.
@@ -121,8 +121,8 @@ func TestWithAnAPIServerThatHangsForUsTheRequesterReadsOurAnswerInTime(t *testin
 func TestWhatCannotBeLookedUpIsDeniedInTimeWhateverTheCapSays(t *testing.T) {
 	clean(t)
 	reconfigure(t, withCaps(t, "cpu: 40, whenUncertain: Allow"))
-	t.Cleanup(shared.Webhook.Link.Resume)
-	shared.Webhook.Link.Pause()
+	t.Cleanup(shared.Webhook.ResumeLinks)
+	shared.Webhook.PauseLinks()
 	// The backend's own machine names a Secret: whose that is cannot be said now.
 	o := object(t, backend.VMContainerDisk, backend.Lesson{Session: sessionID('K', 900), Environment: "prod"})
 	_, err := shared.Backends["prod"].CreateObject(t.Context(), o, metav1.CreateOptions{})

@@ -17,10 +17,12 @@ import (
 // balancer gives several replicas one address. It hands out requests in turn, where a Service hands out connections: over the
 // one HTTP/2 connection that an API server keeps, all reviews would meet the same replica.
 type balancer struct {
-	address  string
-	server   *http.Server
-	replicas atomic.Pointer[[]string]
-	next     atomic.Uint64
+	address string
+	server  *http.Server
+	// transport is what replicas are reached by.
+	transport *http.Transport
+	replicas  atomic.Pointer[[]string]
+	next      atomic.Uint64
 }
 
 // errNoReplica is what a Service without endpoints amounts to.
@@ -39,12 +41,14 @@ func newBalancer(certificates string, ca []byte) (*balancer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listening for the balancer: %w", err)
 	}
-	b := &balancer{address: listener.Addr().String()}
+	b := &balancer{address: listener.Addr().String(), transport: &http.Transport{
+		TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, DialContext: dial, MaxIdleConnsPerHost: 64,
+	}}
 	b.use(nil)
 	b.server = &http.Server{
 		Handler: &httputil.ReverseProxy{
 			Rewrite:   b.route,
-			Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, DialContext: dial, MaxIdleConnsPerHost: 64},
+			Transport: b.transport,
 			// The API server is told what a Service without a working endpoint tells it: nothing.
 			ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
 		},

@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// Link carries the replicas' connections to the API server, and nobody else's, so that a test can let it hang for them alone:
+// Link carries one replica's connections to the API server, so that a test can let it hang for this one alone:
 // connections stay open, and nothing passes.
 type Link struct {
 	listener net.Listener
@@ -96,4 +96,8 @@ func (l *Link) copy(to, from net.Conn) {
 	}
 }
 
-func (l *Link) close() error { return l.listener.Close() }
+func (l *Link) close() error {
+	// What hangs in it is let go, so that both sides meet the end.
+	l.Resume()
+	return l.listener.Close()
+}

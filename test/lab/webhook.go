@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,10 +12,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 
 	"github.com/ttlab/vmwarden/internal/lab"
 	"github.com/ttlab/vmwarden/test/backend"
@@ -31,30 +34,37 @@ const stopGrace = 20 * time.Second
 type Webhook struct {
 	lab      *Lab
 	binary   string
-	replicas []*Replica
+	account  *rest.Config
 	balancer *balancer
-	// Link is what the replicas reach the API server by.
-	Link *Link
+
+	mutex    sync.Mutex
+	replicas []*Replica
+}
+
+// ReplicaSpec says how a replica runs.
+type ReplicaSpec struct {
+	// Configuration is the content of its configuration file.
+	Configuration string
+	// Binary is its program; empty: the lab's.
+	Binary string
+	// LogFile receives what it writes; empty: a file of the lab's.
+	LogFile string
 }
 
 // Replica is one process of the webhook.
 type Replica struct {
+	spec    ReplicaSpec
 	process *process.Process
+	// Link is what it reaches the API server by.
+	Link *Link
 	// Address answers reviews, HealthAddress /healthz and /readyz, MetricsAddress /metrics.
 	Address, HealthAddress, MetricsAddress string
 }
 
 func (l *Lab) startWebhook(ctx context.Context, binary string, replicas int) (*Webhook, error) {
 	w := &Webhook{lab: l, binary: binary}
-	account, err := l.ControlPlane.ServiceAccountConfig(ctx, ownNamespace, releaseName+"-webhook")
-	if err != nil {
-		return nil, err
-	}
-	if w.Link, err = newLink(ctx, strings.TrimPrefix(account.Host, "https://")); err != nil {
-		return nil, err
-	}
-	account.Host = "https://" + w.Link.address()
-	if err := l.ControlPlane.WriteKubeconfig(w.path("webhook.kubeconfig"), account); err != nil {
+	var err error
+	if w.account, err = l.ControlPlane.ServiceAccountConfig(ctx, ownNamespace, releaseName+"-webhook"); err != nil {
 		return nil, err
 	}
 	if err := os.MkdirAll(w.path("tls"), 0o700); err != nil {
@@ -81,14 +91,22 @@ func (w *Webhook) Run(ctx context.Context, configuration string, replicas int) e
 
 // RunMixed replaces the replicas by new ones, one for each configuration: as in the middle of a rollout.
 func (w *Webhook) RunMixed(ctx context.Context, configurations ...string) error {
-	if err := w.Stop(); err != nil {
+	specs := make([]ReplicaSpec, len(configurations))
+	for i, configuration := range configurations {
+		specs[i] = ReplicaSpec{Configuration: configuration}
+	}
+	return w.RunSpecs(ctx, specs...)
+}
+
+// RunSpecs replaces the replicas by new ones.
+func (w *Webhook) RunSpecs(ctx context.Context, specs ...ReplicaSpec) error {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	if err := w.stopAll(); err != nil {
 		return err
 	}
-	for i, configuration := range configurations {
-		if err := os.WriteFile(w.configuration(i), []byte(configuration), 0o600); err != nil {
-			return fmt.Errorf("writing the configuration: %w", err)
-		}
-		replica, err := w.startReplica(ctx, i)
+	for i, spec := range specs {
+		replica, err := w.startReplica(ctx, i, spec)
 		if err != nil {
 			return err
 		}
@@ -98,8 +116,18 @@ func (w *Webhook) RunMixed(ctx context.Context, configurations ...string) error 
 	return nil
 }
 
-func (w *Webhook) configuration(replica int) string {
-	return w.path(fmt.Sprintf("config-%d.yaml", replica))
+// PauseLinks cuts all replicas off from the API server: connections stay open, and nothing passes, until ResumeLinks.
+func (w *Webhook) PauseLinks() {
+	for _, replica := range w.Replicas() {
+		replica.Link.Pause()
+	}
+}
+
+// ResumeLinks lets everything pass again.
+func (w *Webhook) ResumeLinks() {
+	for _, replica := range w.Replicas() {
+		replica.Link.Resume()
+	}
 }
 
 func (w *Webhook) balance() {
@@ -112,10 +140,13 @@ func (w *Webhook) balance() {
 
 // Kill ends a replica at once, in the middle of what it is doing, and starts another in its place.
 func (w *Webhook) Kill(ctx context.Context, number int) error {
-	if err := w.replicas[number].process.Stop(0); err != nil {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	killed := w.replicas[number]
+	if err := killed.stop(0); err != nil {
 		return err
 	}
-	replica, err := w.startReplica(ctx, number)
+	replica, err := w.startReplica(ctx, number, killed.spec)
 	if err != nil {
 		return err
 	}
@@ -127,7 +158,23 @@ func (w *Webhook) Kill(ctx context.Context, number int) error {
 // Logs is what a replica has logged.
 func (r *Replica) Logs(lines int) string { return r.process.LogTail(lines) }
 
-func (w *Webhook) startReplica(ctx context.Context, number int) (*Replica, error) {
+// stop ends a replica, and its link with it: what it still has to say to the API server while it drains has been said by then.
+func (r *Replica) stop(grace time.Duration) error {
+	return errors.Join(r.process.Stop(grace), r.Link.close())
+}
+
+// startReplica starts a replica and waits until it is ready.
+func (w *Webhook) startReplica(ctx context.Context, number int, spec ReplicaSpec) (*Replica, error) {
+	replica, err := w.launch(ctx, number, spec)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	return replica, replica.process.AwaitReady(ctx, replica.ready)
+}
+
+func (w *Webhook) launch(ctx context.Context, number int, spec ReplicaSpec) (*Replica, error) {
 	addresses := make([]string, 3)
 	for i := range addresses {
 		port, err := process.FreePort()
@@ -136,13 +183,26 @@ func (w *Webhook) startReplica(ctx context.Context, number int) (*Replica, error
 		}
 		addresses[i] = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 	}
-	replica := &Replica{Address: addresses[0], HealthAddress: addresses[1], MetricsAddress: addresses[2]}
+	replica := &Replica{spec: spec, Address: addresses[0], HealthAddress: addresses[1], MetricsAddress: addresses[2]}
+	configuration, kubeconfig := w.path(fmt.Sprintf("config-%d.yaml", number)), w.path(fmt.Sprintf("webhook-%d.kubeconfig", number))
+	if err := os.WriteFile(configuration, []byte(spec.Configuration), 0o600); err != nil {
+		return nil, fmt.Errorf("writing the configuration: %w", err)
+	}
 	var err error
+	if replica.Link, err = newLink(ctx, strings.TrimPrefix(w.account.Host, "https://")); err != nil {
+		return nil, err
+	}
+	account := rest.CopyConfig(w.account)
+	account.Host = "https://" + replica.Link.address()
+	if err := w.lab.ControlPlane.WriteKubeconfig(kubeconfig, account); err != nil {
+		return nil, errors.Join(err, replica.Link.close())
+	}
 	replica.process, err = w.lab.group.Start(ctx, process.Spec{
-		Name: fmt.Sprintf("webhook-%d", number),
-		Path: w.binary,
+		Name:    fmt.Sprintf("webhook-%d", number),
+		Path:    cmp.Or(spec.Binary, w.binary),
+		LogFile: spec.LogFile,
 		Args: []string{
-			"serve", "--config", w.configuration(number), "--cert-dir", w.path("tls"), "--kubeconfig", w.path("webhook.kubeconfig"),
+			"serve", "--config", configuration, "--cert-dir", w.path("tls"), "--kubeconfig", kubeconfig,
 			"--address", replica.Address, "--health-address", replica.HealthAddress, "--metrics-address", replica.MetricsAddress,
 			"--leader-election-namespace", ownNamespace,
 			// All that is ever logged is searched for what must not be.
@@ -150,13 +210,9 @@ func (w *Webhook) startReplica(ctx context.Context, number int) (*Replica, error
 		},
 	})
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, replica.Link.close())
 	}
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
-	defer cancel()
-	return replica, replica.process.AwaitReady(ctx, func(ctx context.Context) error {
-		return expectOK(ctx, "http://"+replica.HealthAddress+"/readyz")
-	})
+	return replica, nil
 }
 
 func expectOK(ctx context.Context, url string) (err error) {
@@ -224,6 +280,51 @@ func (w *Webhook) await(ctx context.Context, what string, reached func(stamped, 
 	}
 }
 
+// Answers tells, by its error, why a review is not answered as it should be by whoever is asked next.
+func (w *Webhook) Answers(ctx context.Context) error {
+	stamped, denied, err := w.probe(ctx)
+	if stamped && denied {
+		return nil
+	}
+	return fmt.Errorf("stamped: %t, denied: %t: %w", stamped, denied, err)
+}
+
+// Disconnect closes the connections to replicas on which nothing is under way.
+func (w *Webhook) Disconnect() { w.balancer.transport.CloseIdleConnections() }
+
+// CertificateDirectory holds tls.crt and tls.key of all replicas.
+func (w *Webhook) CertificateDirectory() string { return w.path("tls") }
+
+// SetCABundle makes the API server believe the replicas by these authorities.
+func (w *Webhook) SetCABundle(ctx context.Context, authorities []byte) error {
+	clients, err := w.lab.Clients()
+	if err != nil {
+		return err
+	}
+	registrations := clients.AdmissionregistrationV1()
+	mutating, err := registrations.MutatingWebhookConfigurations().Get(ctx, releaseName, metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("reading the registration: %w", err)
+	}
+	for i := range mutating.Webhooks {
+		mutating.Webhooks[i].ClientConfig.CABundle = authorities
+	}
+	if _, err := registrations.MutatingWebhookConfigurations().Update(ctx, mutating, metav1.UpdateOptions{}); err != nil {
+		return fmt.Errorf("writing the registration: %w", err)
+	}
+	validating, err := registrations.ValidatingWebhookConfigurations().Get(ctx, releaseName, metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("reading the registration: %w", err)
+	}
+	for i := range validating.Webhooks {
+		validating.Webhooks[i].ClientConfig.CABundle = authorities
+	}
+	if _, err := registrations.ValidatingWebhookConfigurations().Update(ctx, validating, metav1.UpdateOptions{}); err != nil {
+		return fmt.Errorf("writing the registration: %w", err)
+	}
+	return nil
+}
+
 func (w *Webhook) probe(ctx context.Context) (stamped, denied bool, err error) {
 	honest, err := backend.Objects(backend.VMContainerDisk, backend.Lesson{Session: "f0000000-0000-4000-8000-000000000000", Environment: "prod"})
 	if err != nil {
@@ -241,13 +342,23 @@ func (w *Webhook) probe(ctx context.Context) (stamped, denied bool, err error) {
 }
 
 // Replicas are the running replicas.
-func (w *Webhook) Replicas() []*Replica { return w.replicas }
+func (w *Webhook) Replicas() []*Replica {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	return slices.Clone(w.replicas)
+}
 
 // Stop ends all replicas, each draining what it is answering. The registration stays: nothing answers the API server then.
 func (w *Webhook) Stop() error {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	return w.stopAll()
+}
+
+func (w *Webhook) stopAll() error {
 	var problems []error
 	for _, replica := range w.replicas {
-		problems = append(problems, replica.process.Stop(stopGrace))
+		problems = append(problems, replica.stop(stopGrace))
 	}
 	w.replicas = nil
 	w.balancer.use(nil)
@@ -255,5 +366,5 @@ func (w *Webhook) Stop() error {
 }
 
 func (w *Webhook) close() error {
-	return errors.Join(w.Stop(), w.balancer.close(), w.Link.close())
+	return errors.Join(w.Stop(), w.balancer.close())
 }

@@ -105,16 +105,27 @@ func (s *Server) run(ctx context.Context) error {
 // Stop ends the server and removes its files. Stopping twice does nothing.
 func (s *Server) Stop() error { return s.group.Close() }
 
-// Restart ends the server without a good-bye, as a crash would, starts it again with the same data on the same port, and waits until
-// it answers. What was committed is still there.
+// Restart is Kill and Revive.
 func (s *Server) Restart(ctx context.Context) error {
+	if err := s.Kill(); err != nil {
+		return err
+	}
+	return s.Revive(ctx)
+}
+
+// Kill ends the server without a good-bye, as a crash would.
+func (s *Server) Kill() error {
 	// A paused server takes the first signal only after the second.
 	if err := errors.Join(s.process.Signal(syscall.SIGQUIT), s.Resume()); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err
 	}
 	_ = s.process.Wait() // A server that is quit reports failure.
-	return s.run(ctx)
+	return nil
 }
+
+// Revive starts a killed server again with the same data on the same port, and waits until it answers. What was committed is still
+// there.
+func (s *Server) Revive(ctx context.Context) error { return s.run(ctx) }
 
 // CreateDatabase makes an empty database.
 func (s *Server) CreateDatabase(ctx context.Context, name string) error {

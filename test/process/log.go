@@ -9,6 +9,9 @@ import (
 	"strings"
 )
 
+// maxRead bounds how much of a log is read, in bytes.
+const maxRead = 64 << 20
+
 // logFile is the part of a log file that one process wrote: a restarted server appends to the file of the one before.
 type logFile struct {
 	file   *os.File
@@ -37,7 +40,8 @@ func (l logFile) read() (text []byte, err error) {
 	if _, err := file.Seek(l.offset, io.SeekStart); err != nil {
 		return nil, err
 	}
-	return io.ReadAll(file)
+	// /dev/full, as the disk on which nothing can be written, has no end.
+	return io.ReadAll(io.LimitReader(file, maxRead))
 }
 
 // LogTail is the last lines of what this process wrote, at most the given number. It is meant for error messages: a log that
