@@ -71,8 +71,9 @@ func serve(ctx context.Context, s settings) error {
 	serving, stop := leavingFirst(ctx, s.shutdownDelay)
 	defer stop()
 	if err := addProbes(mgr, map[string]healthz.Checker{
-		// Ready means that a certificate is loaded that holds, that the listener answers, and that it is to go on doing so.
-		"certificate": certificate.Check(source, s.clock), "webhook": server.StartedChecker(), "staying": staying(ctx),
+		// Ready means that a certificate is loaded that holds, that the listener answers, that it can decide, and that it is to go on
+		// doing so.
+		"certificate": certificate.Check(source, s.clock), "webhook": server.StartedChecker(), "api-server": hearing(s.clock.Silence), "staying": staying(ctx),
 	}); err != nil {
 		return err
 	}

@@ -23,6 +23,8 @@ type Clock struct {
 	mutex sync.RWMutex
 	// ahead is by how much the API server's clock is before ours.
 	ahead time.Duration
+	// heard is when the API server answered last, by our own clock; zero before it ever did.
+	heard time.Time
 }
 
 // Now is the time by the API server's clock.
@@ -36,6 +38,20 @@ func (c *Clock) Ahead() time.Duration {
 	c.mutex.RLock()
 	defer c.mutex.RUnlock()
 	return c.ahead
+}
+
+// Silence is for how long the API server has answered nothing; false: it never has.
+func (c *Clock) Silence() (silence time.Duration, heard bool) {
+	c.mutex.RLock()
+	defer c.mutex.RUnlock()
+	return time.Since(c.heard), !c.heard.IsZero()
+}
+
+func (c *Clock) hear() {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	// Of this one only how much later it is later on counts, which a clock that is set meanwhile does not change.
+	c.heard = time.Now()
 }
 
 // Listen makes a transport to the API server whose answers set the clock right.

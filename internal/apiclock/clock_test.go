@@ -70,7 +70,13 @@ func TestEveryAnswerSetsTheClockRight(t *testing.T) {
 	}))
 	defer server.Close()
 	c := &Clock{}
+	if _, heard := c.Silence(); heard {
+		t.Error("it has heard something before it asked")
+	}
 	ask(t, c, server.URL)
+	if silence, heard := c.Silence(); !heard || silence > time.Hour {
+		t.Errorf("after an answer the silence is %s, heard: %t", silence, heard)
+	}
 	if off := (c.Ahead() - wrong).Abs(); off > resolution {
 		t.Errorf("the clock is corrected by %s, want %s", c.Ahead(), wrong)
 	}

@@ -14,6 +14,7 @@ func (t transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	if err != nil {
 		return response, err
 	}
+	t.clock.hear()
 	if dated, err := http.ParseTime(response.Header.Get("Date")); err == nil {
 		t.clock.learn(asked, dated, local())
 	}

@@ -111,8 +111,8 @@ func (s *school) open(ctx context.Context, environment string) {
 	lesson := backend.Lesson{Session: session, Environment: environment}
 	if err = s.create(ctx, environment, backend.CloudInitSecret, lesson); err == nil {
 		err = s.create(ctx, environment, backend.VMContainerDisk, lesson)
-		s.seen.create(err)
 	}
+	s.seen.create(err)
 	if err != nil {
 		_ = s.write(ctx, environment, `delete from sessions where id = $1`, session)
 	}

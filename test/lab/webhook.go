@@ -19,7 +19,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
-	"github.com/ttlab/vmwarden/internal/lab"
 	"github.com/ttlab/vmwarden/test/backend"
 	"github.com/ttlab/vmwarden/test/process"
 )
@@ -325,18 +324,24 @@ func (w *Webhook) SetCABundle(ctx context.Context, authorities []byte) error {
 	return nil
 }
 
+// probe asks with a Secret, which is judged and stamped also where no machine has a place.
 func (w *Webhook) probe(ctx context.Context) (stamped, denied bool, err error) {
-	honest, err := backend.Objects(backend.VMContainerDisk, backend.Lesson{Session: "f0000000-0000-4000-8000-000000000000", Environment: "prod"})
+	const environmentLabel = "ttlab.io/env"
+	honest, err := backend.Objects(backend.CloudInitSecret, backend.Lesson{Session: "f0000000-0000-4000-8000-000000000000", Environment: "prod"})
 	if err != nil {
 		return false, false, err
 	}
+	labels := honest[0].GetLabels()
+	delete(labels, environmentLabel)
+	honest[0].SetLabels(labels)
 	dryRun := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
 	prod := w.lab.Backends["prod"]
 	answer, err := prod.CreateObject(ctx, honest[0], dryRun)
 	if err == nil {
-		_, stamped = answer.GetAnnotations()[lab.DeadlineAnnotation]
+		stamped = answer.GetLabels()[environmentLabel] == "prod"
 	}
-	honest[0].SetLabels(map[string]string{"ttlab.io/env": "dev"})
+	labels[environmentLabel] = "dev"
+	honest[0].SetLabels(labels)
 	_, falseClaim := prod.CreateObject(ctx, honest[0], dryRun)
 	return stamped, apierrors.IsForbidden(falseClaim), errors.Join(err, falseClaim)
 }
