@@ -92,6 +92,14 @@ test-node: setup ## Run the tests that need a real kubelet: as root, with contai
 	packages=$$(hack/test-packages.sh node)
 	go test -v -count=1 -p 1 -timeout 30m $$packages
 
+.PHONY: test-faults
+test-faults: setup ## Break one thing at a time around a school at work, and judge the invariants: about 6 minutes
+	go test -v -count=1 -timeout 60m ./test/faults
+
+.PHONY: soak
+soak: setup ## Break things in any order for DURATION (default 1h), and judge the invariants
+	VMWARDEN_SOAK=$(or $(DURATION),1h) go test -v -count=1 -timeout 0 -run TestSoak ./test/faults
+
 .PHONY: test-browser
 test-browser: ## Open the page of `webhook denials -o html` in a real browser; chromium is installed where there is none
 	@echo '== tests in a browser'

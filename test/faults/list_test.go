@@ -19,7 +19,7 @@ func faults() []fault {
 		{"PostgreSQL out of connections", databaseIsOutOfConnections, couldNot},
 		{"replicas killed at random", replicasAreKilled, anyStatus},
 		{"all replicas down", replicasAreDown, both(nothingAdmitted, anyStatus)},
-		{"a replica's clock stands still", aClockStandsStill, anyStatus},
+		{"one replica's clock stands still, another's is ahead", clocksAreWrong, both(noDeadlineDoubted, anyStatus)},
 		{"the reapers' clocks are ten hours ahead", reapersClocksAreAhead, anyStatus},
 		{"a replica cut off from the API server", aReplicaIsCutOff, anyStatus},
 		{"all replicas cut off from the API server", theReplicasAreCutOff, both(nothingAdmitted, anyStatus)},

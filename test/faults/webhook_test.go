@@ -45,14 +45,26 @@ func replicasAreDown(t *testing.T, _ *world) func() {
 	return func() { must(t, shared.Webhook.Run(context.WithoutCancel(t.Context()), lab.Config, replicas)) }
 }
 
-func aClockStandsStill(t *testing.T, _ *world) func() {
-	binary, _, err := shared.BuildWithClock(t.Context(), "stopped", stoppedClock)
+// clocksAreWrong gives one replica a clock that stands still and another one that is ahead, and lets many creates come at once: those
+// are what reservations, and so clocks, are for.
+func clocksAreWrong(t *testing.T, w *world) func() {
+	stopped, _, err := shared.BuildWithClock(t.Context(), "stopped", stoppedClock)
 	must(t, err)
-	return runReplicas(t, func(number int, spec *lab.ReplicaSpec) {
-		if number == 0 {
-			spec.Binary = binary
-		}
-	})
+	ahead, _, err := shared.BuildWithClock(t.Context(), "ahead", clockAhead)
+	must(t, err)
+	w.during = func() error {
+		w.rush(context.WithoutCancel(t.Context()))
+		return nil
+	}
+	return runReplicas(t, func(number int, spec *lab.ReplicaSpec) { spec.Binary = []string{stopped, ahead, ""}[number] })
+}
+
+// noDeadlineDoubted is what has to be where the replicas agree about the time: none takes another's stamp for one that is too late.
+func noDeadlineDoubted(t *testing.T, counts map[string]int, _ map[int]int) {
+	t.Helper()
+	if n := counts["DeadlineTooLate"]; n > 0 {
+		t.Errorf("%d creates were denied since their deadline, which another replica had stamped, was too late", n)
+	}
 }
 
 func reapersClocksAreAhead(t *testing.T, w *world) func() {
