@@ -6,14 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 	"k8s.io/utils/clock"
 
 	"github.com/ttlab/vmwarden/internal/cli"
@@ -128,13 +126,10 @@ func parseMoment(value string, now time.Time) (time.Time, error) {
 
 func (o *denialsOptions) run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) error {
 	collector := denials.NewCollector(o.filter, o.limit)
-	var terminal io.Writer
-	if term.IsTerminal(int(os.Stderr.Fd())) {
-		terminal = os.Stderr
-	}
+	terminal := progressTerminal()
 	files := o.files
 	if len(files) == 0 {
-		files = []string{"-"}
+		files = []string{stdinName}
 	}
 	var problems []error
 	for _, file := range files {
@@ -146,6 +141,7 @@ func (o *denialsOptions) run(ctx context.Context, stdin io.Reader, stdout, stder
 		}
 	}
 	report := collector.Report()
+	noticeBroken(stderr, report.Read.Broken)
 	notice(stderr, report.Read)
 	// The page is written in many small pieces.
 	buffered := bufio.NewWriter(stdout)
@@ -156,28 +152,8 @@ func (o *denialsOptions) run(ctx context.Context, stdin io.Reader, stdout, stder
 	return errors.Join(problems...)
 }
 
-func readLog(ctx context.Context, collector *denials.Collector, file string, stdin io.Reader, terminal io.Writer) error {
-	if file == "-" {
-		return collector.Read("stdin", newWatched(ctx, stdin, "stdin", 0, terminal))
-	}
-	opened, err := os.Open(file)
-	if err != nil {
-		return err
-	}
-	// It was only read: what closing says changes nothing.
-	defer func() { _ = opened.Close() }()
-	information, err := opened.Stat()
-	if err != nil {
-		return err
-	}
-	return collector.Read(file, newWatched(ctx, opened, file, information.Size(), terminal))
-}
-
 // notice says on stderr what the report cannot be trusted for.
 func notice(stderr io.Writer, read denials.Reading) {
-	for _, broken := range read.Broken {
-		fmt.Fprintf(stderr, "webhook: %s\n", broken)
-	}
 	if read.LeftOut > 0 {
 		fmt.Fprintf(stderr, "webhook: %d older denials are left out; ask for less, or raise --limit\n", read.LeftOut)
 	}
