@@ -106,7 +106,7 @@ func (c *Collector) whatWasDenied(l *life) Answer {
 	for _, key := range slices.Sorted(maps.Keys(counts)) {
 		texts = append(texts, fmt.Sprintf("%d × %s", counts[key], key))
 	}
-	return known(Denied, last.Source, last.Time, last.Who, strings.Join(texts, ", ")+"; the last told here")
+	return known(Denied, last.Source, last.Time, "", strings.Join(texts, ", ")+"; the last by "+last.Who)
 }
 
 func (c *Collector) whoChanged(l *life) Answer {
@@ -129,7 +129,7 @@ func (c *Collector) whoChanged(l *life) Answer {
 	for _, who := range slices.Sorted(maps.Keys(counts)) {
 		texts = append(texts, fmt.Sprintf("%d × by %s", counts[who], who))
 	}
-	return known(Changed, AuditLog, last.Time, last.Who, strings.Join(texts, ", ")+"; the last told here")
+	return known(Changed, AuditLog, last.Time, "", strings.Join(texts, ", ")+"; the last at the time told here")
 }
 
 // howExtended says what follows from when the session ended, since nobody tells of an extension.
@@ -139,13 +139,20 @@ func (c *Collector) howExtended(l *life) Answer {
 	if reaped && mark.Reason == "expired" {
 		why += fmt.Sprintf("; the session ended at %s by the reaper's mark (%s)", stamp(mark.Since), source)
 		if l.first(Created) != nil || l.there != nil {
-			why += ", " + mark.Since.Sub(l.from()).Round(time.Second).String() + " after the machine's creation"
+			why += ", " + after(mark.Since.Sub(l.from())) + " the machine's creation"
 		}
 		if c.options.Lifetimes.Ceiling > 0 {
 			why += fmt.Sprintf("; extensions reach %s from the start at most", c.options.Lifetimes.Ceiling)
 		}
 	}
 	return unknown(Extended, why)
+}
+
+func after(d time.Duration) string {
+	if d < 0 {
+		return (-d).Round(time.Second).String() + " before"
+	}
+	return d.Round(time.Second).String() + " after"
 }
 
 func (c *Collector) whenDue(l *life) Answer {
@@ -211,7 +218,7 @@ func (c *Collector) whoAskedToDelete(l *life) Answer {
 	if r := l.first(DeletionAsked); r != nil {
 		text := r.Text
 		if role := c.role(r.Who); role != "" && role != lab.Unknown {
-			text = strings.TrimPrefix(text+", by a "+string(role), ", ")
+			text = strings.TrimPrefix(text+", as a "+string(role), ", ")
 		}
 		return known(DeletionAsked, r.Source, r.Time, r.Who, text)
 	}

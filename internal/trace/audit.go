@@ -145,7 +145,7 @@ func (e *audited) verb() string {
 func (c *Collector) created(e *audited) *record {
 	var facts []string
 	if kind := e.Annotation("requester-kind"); kind != "" {
-		facts = append(facts, "by a "+kind)
+		facts = append(facts, "as a "+kind)
 	}
 	if count, limit := e.Annotation("count"), e.Annotation("limit"); limit != "" {
 		facts = append(facts, count+" of "+limit+" places taken before it")
@@ -228,6 +228,9 @@ func (o operation) texts() []string {
 // with a Status when it removed the object, and with the object while a finalizer or a grace period holds it.
 func (c *Collector) deleted(e *audited) []*record {
 	asked := c.base(e, DeletionAsked, "")
+	if e.object.kind == podKind && strings.HasPrefix(asked.Who, "system:node:") {
+		asked.Text = "by the kubelet, when nothing of it runs any more"
+	}
 	asked.state = e.Response
 	if e.ResponseStatus.Status != "Success" {
 		return []*record{asked}

@@ -46,7 +46,8 @@ func (c *Collector) lives(records []*record) []*life {
 		}
 	}
 	for _, r := range records {
-		if r.object.kind != machineKind || r.Source == AuditLog || r.object.name == "" {
+		// An Event of a session's lead may tell of this machine too.
+		if r.object.kind != machineKind || r.Source == AuditLog || !c.wanted.machines[r.object.name] {
 			continue
 		}
 		key := c.key(byName, r.object)

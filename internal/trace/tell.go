@@ -90,9 +90,9 @@ func (c *Collector) dates(l *life) []Line {
 		return lines
 	}
 	switch {
-	case l.there == nil:
+	case l.there == nil && l.next == nil && l.first(Gone) == nil && l.hasBegun():
 		add(c.facts.At, Cluster, Gone, "", "the cluster does not have it")
-	case l.there.DeletionTimestamp != nil:
+	case l.there != nil && l.there.DeletionTimestamp != nil:
 		add(c.facts.At, Cluster, Deleting, "", "it is still there, and has been deleting since "+stamp(l.there.DeletionTimestamp.Time))
 	}
 	return lines

@@ -125,7 +125,7 @@ func TestATraceTellsTheLifeOfAMachineFromItsDenialToItsEnd(t *testing.T) {
 	if m.UID != string(first.UID) || m.Session != session || m.Environment != "prod" || m.Name != name {
 		t.Errorf("the machine is %+v", m)
 	}
-	expectAnswer(t, m, trace.Created, trace.AuditLog, prodBackend, "by a Backend", "of 8")
+	expectAnswer(t, m, trace.Created, trace.AuditLog, prodBackend, "as a Backend", "of 8")
 	expectAnswer(t, m, trace.Stamped, trace.AuditLog, "vmwarden.io/created-by="+prodBackend, "vmwarden.io/deadline="+first.Annotations[lab.DeadlineAnnotation])
 	expectAnswer(t, m, trace.Denied, trace.AuditLog, "1 × EnvironmentMismatch before its creation", "1 × EnvironmentForeign afterwards")
 	expectAnswer(t, m, trace.Changed, trace.AuditLog, "× by vmwarden-test-admin")
@@ -136,7 +136,7 @@ func TestATraceTellsTheLifeOfAMachineFromItsDenialToItsEnd(t *testing.T) {
 	if reaped := expectAnswer(t, m, trace.Reaped, trace.AuditLog, "expired"); reaped.Time == nil || !reaped.Time.Equal(mark.Since) {
 		t.Errorf("reaped since %v, want %s", reaped.Time, mark.Since)
 	}
-	asked := expectAnswer(t, m, trace.DeletionAsked, trace.AuditLog, prodReaper, "by a Reaper")
+	asked := expectAnswer(t, m, trace.DeletionAsked, trace.AuditLog, prodReaper, "as a Reaper")
 	gone := expectAnswer(t, m, trace.Gone, trace.AuditLog, "last finalizer")
 	if asked.Time == nil || gone.Time == nil || !gone.Time.After(*asked.Time) {
 		t.Errorf("asked for at %v, gone at %v", asked.Time, gone.Time)
@@ -151,10 +151,12 @@ func TestATraceTellsTheLifeOfAMachineFromItsDenialToItsEnd(t *testing.T) {
 		"audit log virtualmachine/" + name + " reaped",
 		"audit log virtualmachine/" + name + " deletion asked",
 		"audit log secret/" + name + "-cloudinit deletion asked",
-		"Event virtualmachine/" + name + " event",
 		"audit log virtualmachine/" + name + " gone",
 		"audit log virtualmachine/" + name + " due",
 	})
+	if !slices.ContainsFunc(report.Timeline, func(l trace.Line) bool { return l.Source == trace.EventList && strings.HasPrefix(l.Text, "Reaped: expired") }) {
+		t.Error("the Event that tells why it was reaped is missing")
+	}
 
 	// The name again: another life.
 	execute(t, "prod", `delete from sessions`)
