@@ -157,6 +157,13 @@ func TestATraceTellsTheLifeOfAMachineFromItsDenialToItsEnd(t *testing.T) {
 	if !slices.ContainsFunc(report.Timeline, func(l trace.Line) bool { return l.Source == trace.EventList && strings.HasPrefix(l.Text, "Reaped: expired") }) {
 		t.Error("the Event that tells why it was reaped is missing")
 	}
+	await(t, "the leader's log tells of it too", func(context.Context) error {
+		report := tracedReport(t, slices.Concat([]string{name, shared.ControlPlane.AuditLog()}, ownLogs(t))...)
+		if !slices.ContainsFunc(report.Timeline, func(l trace.Line) bool { return l.Source == trace.WebhookLog && l.What == trace.Gone }) {
+			return fmt.Errorf("%d lines, none of them", len(report.Timeline))
+		}
+		return nil
+	})
 
 	// The name again: another life.
 	execute(t, "prod", `delete from sessions`)
@@ -207,10 +214,8 @@ func TestATraceOfASessionTellsOfAllItsMachinesAndOneOfAMachineOfThatAlone(t *tes
 		slices.Sort(list)
 		return list
 	}
-	for what, arguments := range map[string][]string{"log and cluster": {session, shared.ControlPlane.AuditLog()}} {
-		if got := names(tracedReport(t, arguments...)); !slices.Equal(got, []string{name, name + "b"}) {
-			t.Errorf("%s: machines %v", what, got)
-		}
+	if got := names(tracedReport(t, session, shared.ControlPlane.AuditLog())); !slices.Equal(got, []string{name, name + "b"}) {
+		t.Errorf("machines %v, want both", got)
 	}
 	if got := names(tracedReport(t, name+"b", shared.ControlPlane.AuditLog())); !slices.Equal(got, []string{name + "b"}) {
 		t.Errorf("machines %v, want the one that was asked for", got)
