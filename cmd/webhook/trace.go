@@ -12,8 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/rest"
-	"k8s.io/utils/clock"
 
+	"github.com/ttlab/vmwarden/internal/apiclock"
 	"github.com/ttlab/vmwarden/internal/cli"
 	"github.com/ttlab/vmwarden/internal/config"
 	"github.com/ttlab/vmwarden/internal/lab"
@@ -32,20 +32,20 @@ type traceOptions struct {
 	offline                        bool
 	asked                          string
 	files                          []string
-	clock                          clock.PassiveClock
 }
 
 // traceSettings is what the flags came to.
 type traceSettings struct {
 	// config is nil where none was named.
 	config *config.WardenConfig
-	// cluster is nil where none is asked.
+	// cluster is nil where none is asked; clock is its API server's, as the clients made from it hear it.
 	cluster *rest.Config
+	clock   *apiclock.Clock
 	labels  lab.Labels
 }
 
 func newTraceCommand() *cobra.Command {
-	o := traceOptions{clock: clock.RealClock{}}
+	var o traceOptions
 	command := &cobra.Command{
 		Use:   "trace SESSION|VM [FILE…]",
 		Short: "Tell the life of a session's virtual machines as one time line",
@@ -118,6 +118,8 @@ func (o *traceOptions) complete(arguments []string) (traceSettings, []error) {
 	var err error
 	if s.cluster, err = cli.ClusterConfig(o.kubeconfig, "webhook"); err != nil {
 		faults = append(faults, fmt.Errorf("%w; to read files alone, say --offline", err))
+	} else {
+		s.clock = apiclock.Of(s.cluster)
 	}
 	if _, err := cli.NewLogger("error"); err != nil {
 		faults = append(faults, err)
@@ -140,7 +142,7 @@ func (o *traceOptions) run(ctx context.Context, s traceSettings, stdin io.Reader
 	var cluster *tracedCluster
 	if s.cluster != nil {
 		var err error
-		if cluster, err = newTracedCluster(s, o.clock); err != nil {
+		if cluster, err = newTracedCluster(s); err != nil {
 			return err
 		}
 		problems = append(problems, cluster.find(ctx, o.asked))

@@ -15,7 +15,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/pager"
-	"k8s.io/utils/clock"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 
 	"github.com/ttlab/vmwarden/internal/status"
@@ -27,11 +26,10 @@ type tracedCluster struct {
 	settings traceSettings
 	machines metadata.ResourceInterface
 	core     kubernetes.Interface
-	clock    clock.PassiveClock
 	facts    trace.Facts
 }
 
-func newTracedCluster(s traceSettings, passiveClock clock.PassiveClock) (*tracedCluster, error) {
+func newTracedCluster(s traceSettings) (*tracedCluster, error) {
 	byMetadata, err := metadata.NewForConfig(s.cluster)
 	if err != nil {
 		return nil, fmt.Errorf("making the client: %w", err)
@@ -42,7 +40,7 @@ func newTracedCluster(s traceSettings, passiveClock clock.PassiveClock) (*traced
 	}
 	namespace := s.config.VMNamespace
 	return &tracedCluster{
-		settings: s, core: core, clock: passiveClock, facts: trace.Facts{Namespace: namespace, Looked: true},
+		settings: s, core: core, facts: trace.Facts{Namespace: namespace, Looked: true},
 		machines: byMetadata.Resource(kubevirtv1.GroupVersion.WithResource("virtualmachines")).Namespace(namespace),
 	}, nil
 }
@@ -93,7 +91,7 @@ func (c *tracedCluster) get(ctx context.Context, name string) error {
 func (c *tracedCluster) complete(ctx context.Context, names []string) error {
 	ctx, cancel := context.WithTimeout(ctx, traceTimeout)
 	defer cancel()
-	c.facts.At = c.clock.Now()
+	c.facts.At = c.settings.clock.Now()
 	var missing []error
 	for _, name := range names {
 		missing = append(missing, c.get(ctx, name))
