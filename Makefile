@@ -93,10 +93,10 @@ test-node: setup ## Run the tests that need a real kubelet: as root, with contai
 	go test -v -count=1 -p 1 -timeout 30m $$packages
 
 .PHONY: test-browser
-test-browser: ## Open the page of `webhook denials -o html` in a real browser; chromium is installed where there is none
+test-browser: ## Open the pages of -o html in a real browser; chromium is installed where there is none
 	@echo '== tests in a browser'
 	hack/ensure-program.sh chromium
-	go test -v -count=1 -run Browser ./internal/denials
+	go test -v -count=1 -run Browser ./internal/denials ./internal/status
 
 # The linked-in tracing of coverage makes another build of everything: the first time takes some minutes.
 .PHONY: fuzz

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -75,7 +74,7 @@ hold is printed all the same), 2 for wrong use.`,
 func (o *denialsOptions) complete() []error {
 	var faults []error
 	moment := func(flag, value string) time.Time {
-		t, err := parseMoment(value, o.clock.Now())
+		t, err := cli.ParseMoment(value, o.clock.Now())
 		if err != nil {
 			faults = append(faults, fmt.Errorf("%s %q: %w", flag, value, err))
 		}
@@ -104,36 +103,16 @@ func (o *denialsOptions) complete() []error {
 	return faults
 }
 
-// parseMoment reads a time, or how long ago it is; the zero time for an empty value.
-func parseMoment(value string, now time.Time) (time.Time, error) {
-	if value == "" {
-		return time.Time{}, nil
-	}
-	if t, err := time.Parse(time.RFC3339, value); err == nil {
-		return t, nil
-	}
-	ago, err := time.ParseDuration(value)
-	if days, found := strings.CutSuffix(value, "d"); found {
-		var n uint64
-		n, err = strconv.ParseUint(days, 10, 16)
-		ago = time.Duration(n) * 24 * time.Hour
-	}
-	if err != nil || ago < 0 {
-		return time.Time{}, errors.New("neither how long ago, such as 24h or 7d, nor a time such as 2026-11-29T15:00:00Z")
-	}
-	return now.Add(-ago), nil
-}
-
 func (o *denialsOptions) run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) error {
 	collector := denials.NewCollector(o.filter, o.limit)
-	terminal := progressTerminal()
+	terminal := cli.ProgressTerminal()
 	files := o.files
 	if len(files) == 0 {
-		files = []string{stdinName}
+		files = []string{cli.Stdin}
 	}
 	var problems []error
 	for _, file := range files {
-		if err := readLog(ctx, collector, file, stdin, terminal); err != nil {
+		if err := cli.ReadLog(ctx, collector, file, stdin, terminal); err != nil {
 			problems = append(problems, err)
 		}
 		if ctx.Err() != nil {
@@ -141,7 +120,7 @@ func (o *denialsOptions) run(ctx context.Context, stdin io.Reader, stdout, stder
 		}
 	}
 	report := collector.Report()
-	noticeBroken(stderr, report.Read.Broken)
+	cli.NoticeBroken("webhook", stderr, report.Read.Broken)
 	notice(stderr, report.Read)
 	// The page is written in many small pieces.
 	buffered := bufio.NewWriter(stdout)

@@ -104,14 +104,14 @@ func (o *traceOptions) complete(arguments []string) (traceSettings, []error) {
 	}
 	if s.config == nil {
 		if len(o.files) == 0 {
-			o.files = []string{stdinName}
+			o.files = []string{cli.Stdin}
 		}
 		return s, faults
 	}
 	s.labels = s.config.Contract().Labels
 	if o.offline {
 		if len(o.files) == 0 {
-			o.files = []string{stdinName}
+			o.files = []string{cli.Stdin}
 		}
 		return s, faults
 	}
@@ -154,7 +154,7 @@ func (o *traceOptions) run(ctx context.Context, s traceSettings, stdin io.Reader
 		collector.Add(cluster.facts)
 	}
 	report := collector.Report()
-	noticeBroken(stderr, report.Read.Broken)
+	cli.NoticeBroken("webhook", stderr, report.Read.Broken)
 	failed := errors.Join(problems...)
 	if !report.Found() {
 		return errors.Join(failed, o.nothing(s, report.Read, failed != nil))
@@ -164,13 +164,13 @@ func (o *traceOptions) run(ctx context.Context, s traceSettings, stdin io.Reader
 
 // read reads the files, and again where a name was learned: what came before may hold more of it.
 func (o *traceOptions) read(ctx context.Context, collector *trace.Collector, stdin io.Reader) error {
-	terminal := progressTerminal()
-	fromStdin := slices.Contains(o.files, stdinName)
+	terminal := cli.ProgressTerminal()
+	fromStdin := slices.Contains(o.files, cli.Stdin)
 	for round := 1; ; round++ {
 		learned := collector.Learned()
 		var problems []error
 		for _, file := range o.files {
-			if err := readLog(ctx, collector, file, stdin, terminal); err != nil {
+			if err := cli.ReadLog(ctx, collector, file, stdin, terminal); err != nil {
 				problems = append(problems, err)
 			}
 			if ctx.Err() != nil {

@@ -60,3 +60,9 @@ func TestWithoutJavaScriptABrowserShowsEveryDenialAndNoSearch(t *testing.T) {
 		t.Error("a search that cannot work is shown")
 	}
 }
+
+func TestInABrowserThePageIsUsedByKeyboardAndReadOnAPhone(t *testing.T) {
+	window := browser.Start(t, written(t, twoDenials(t)))
+	window.ExpectKeyboard("SessionMissing", "code-SessionMissing")
+	window.ExpectPhone()
+}

@@ -28,6 +28,15 @@ func (b Broken) String() string {
 // object is handed to take, without white space around it, valid until take returns. What take makes an error of counts as a line that
 // could not be read. It gives the number of lines, and what was broken. An error is one of reading itself; what came before it was taken.
 func Read(name string, in io.Reader, take func(line []byte) error) (lines int, broken Broken, err error) {
+	return read(name, in, take, func([]byte) bool { return false })
+}
+
+// ReadAmong reads like Read a log in which other lines stand among the objects: what does not begin as an object is passed over.
+func ReadAmong(name string, in io.Reader, take func(line []byte) error) (lines int, broken Broken, err error) {
+	return read(name, in, take, func(line []byte) bool { return line[0] != '{' })
+}
+
+func read(name string, in io.Reader, take func([]byte) error, passOver func([]byte) bool) (lines int, broken Broken, err error) {
 	broken.Input = name
 	content, err := decompressed(in)
 	if err != nil {
@@ -35,7 +44,7 @@ func Read(name string, in io.Reader, take func(line []byte) error) (lines int, b
 	}
 	err = eachLine(content, func(number int, line []byte) {
 		lines++
-		if err := takeWhole(line, take); err != nil {
+		if err := takeWhole(line, take, passOver); err != nil {
 			if broken.Lines == 0 {
 				broken.First, broken.Why = number, err.Error()
 			}
@@ -48,12 +57,12 @@ func Read(name string, in io.Reader, take func(line []byte) error) (lines int, b
 	return lines, broken, nil
 }
 
-func takeWhole(line []byte, take func([]byte) error) error {
+func takeWhole(line []byte, take func([]byte) error, passOver func([]byte) bool) error {
 	if line == nil {
 		return errTooLong
 	}
 	line = bytes.TrimSpace(line)
-	if len(line) == 0 {
+	if len(line) == 0 || passOver(line) {
 		return nil
 	}
 	if line[0] != '{' || !json.Valid(line) {

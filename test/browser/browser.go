@@ -3,9 +3,7 @@ package browser
 
 import (
 	"bytes"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -15,26 +13,9 @@ import (
 // Open opens a page in chromium, at a fragment, and gives what has become of the document. Where there is no chromium the test is skipped.
 func Open(t *testing.T, text, fragment string) string {
 	t.Helper()
-	program, err := exec.LookPath("chromium")
-	if err != nil {
-		t.Skip("chromium is not installed; make test-browser sees to it")
-	}
-	directory := t.TempDir()
-	file := filepath.Join(directory, "page.html")
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	arguments := []string{
-		"--headless", "--disable-gpu", "--no-first-run", "--disable-dev-shm-usage", "--user-data-dir=" + filepath.Join(directory, "profile"),
-		// Nothing of a page that needs no network is to come from there.
-		"--host-resolver-rules=MAP * ~NOTFOUND", "--dump-dom",
-	}
-	if os.Getuid() == 0 {
-		// Chromium has no sandbox for root, and the page is our own.
-		arguments = append(arguments, "--no-sandbox")
-	}
+	program, file, arguments := prepare(t, text)
 	var dom, said bytes.Buffer
-	command := exec.CommandContext(t.Context(), program, append(arguments, "file://"+file+fragment)...)
+	command := exec.CommandContext(t.Context(), program, append(arguments, "--dump-dom", "file://"+file+fragment)...)
 	// It leaves children behind that would hold the pipes open.
 	command.WaitDelay = time.Minute
 	command.Stdout, command.Stderr = &dom, &said

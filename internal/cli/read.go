@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"context"
@@ -11,17 +11,17 @@ import (
 	"github.com/ttlab/vmwarden/internal/logs"
 )
 
-// logReader takes one log.
-type logReader interface {
+// LogReader takes one log.
+type LogReader interface {
 	Read(name string, in io.Reader) error
 }
 
-// stdinName is how the command line names stdin.
-const stdinName = "-"
+// Stdin is how a command line names stdin.
+const Stdin = "-"
 
-// readLog hands a file, or stdin, to a reader, and shows on a terminal how far it is.
-func readLog(ctx context.Context, reader logReader, file string, stdin io.Reader, terminal io.Writer) error {
-	if file == stdinName {
+// ReadLog hands a file, or stdin, to a reader, and shows on a terminal how far it is.
+func ReadLog(ctx context.Context, reader LogReader, file string, stdin io.Reader, terminal io.Writer) error {
+	if file == Stdin {
 		return reader.Read("stdin", newWatched(ctx, stdin, "stdin", 0, terminal))
 	}
 	opened, err := os.Open(file)
@@ -37,17 +37,17 @@ func readLog(ctx context.Context, reader logReader, file string, stdin io.Reader
 	return reader.Read(file, newWatched(ctx, opened, file, information.Size(), terminal))
 }
 
-// progressTerminal is stderr where that is a terminal, else nil.
-func progressTerminal() io.Writer {
+// ProgressTerminal is stderr where that is a terminal, else nil.
+func ProgressTerminal() io.Writer {
 	if term.IsTerminal(int(os.Stderr.Fd())) {
 		return os.Stderr
 	}
 	return nil
 }
 
-// noticeBroken says on stderr which lines could not be read.
-func noticeBroken(stderr io.Writer, inputs []logs.Broken) {
+// NoticeBroken says on stderr which lines could not be read.
+func NoticeBroken(program string, stderr io.Writer, inputs []logs.Broken) {
 	for _, broken := range inputs {
-		fmt.Fprintf(stderr, "webhook: %s\n", broken)
+		fmt.Fprintf(stderr, "%s: %s\n", program, broken)
 	}
 }
