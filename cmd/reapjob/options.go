@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 	"go.uber.org/zap"
 	"golang.org/x/term"
 	"k8s.io/client-go/rest"
@@ -65,7 +64,8 @@ type settings struct {
 
 type runFunc func(context.Context, settings) error
 
-func (o *options) add(flags *pflag.FlagSet) {
+func (o *options) add(command *cobra.Command) {
+	flags := command.Flags()
 	flags.StringVar(&o.configFile, "config", "", "configuration file (kind WardenConfig); required")
 	flags.StringVar(&o.environment, "environment", "", "environment whose sessions and objects are looked at; required")
 	if !o.ofStatus {
@@ -74,6 +74,22 @@ func (o *options) add(flags *pflag.FlagSet) {
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig file; without it KUBECONFIG, or the Pod's ServiceAccount")
 	flags.StringVarP(&o.output, "output", "o", "table", strings.Join(o.outputs(), ", "))
 	flags.StringVar(&o.logLevel, "log-level", "", "debug, info, warn or error (default info, on a terminal warn)")
+	cli.Choices(command, "output", o.outputs()...)
+	cli.Choices(command, "log-level", cli.LogLevels()...)
+	cli.CompleteFrom(command, "environment", environmentNames)
+}
+
+// environmentNames are those of the configuration that the command line names.
+func environmentNames(command *cobra.Command) []string {
+	path, err := command.Flags().GetString("config")
+	if err != nil {
+		return nil
+	}
+	loaded, err := config.Load(path)
+	if err != nil {
+		return nil
+	}
+	return loaded.Contract().Environments
 }
 
 // outputs are the forms in which the command writes.
@@ -105,12 +121,18 @@ Exit status:
 A report that cannot be written is logged and changes none of these.`,
 		Example: `  reapjob run --config /etc/vmwarden/config.yaml --environment prod
   reapjob run --config config.yaml --environment dev --release-brake=orphan -o json`,
-		Args: cli.NoArguments,
-		RunE: o.runE(run),
+		Args:              cli.NoArguments,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              o.runE(run),
 	}
-	o.add(command.Flags())
+	o.add(command)
 	command.Flags().StringVar(&o.terminationLog, "termination-log", "/dev/termination-log", "file for the container's termination message; nothing is written where there is none")
 	command.Flags().StringSliceVar(&o.releaseBrakes, "release-brake", nil, "let this one pass through a brake: orphan, ghost or clock; may be repeated")
+	var brakes []string
+	for _, name := range reap.BrakeNames() {
+		brakes = append(brakes, string(name))
+	}
+	cli.Choices(command, "release-brake", brakes...)
 	return command
 }
 
@@ -126,10 +148,11 @@ Exit status: 0 when a plan was made, 1 when it could not be, 2 for wrong flags o
 4 when a brake or the fence would hold a direction back.`,
 		Example: `  reapjob plan --config /etc/vmwarden/config.yaml --environment prod
   reapjob plan --config config.yaml --environment dev -o json`,
-		Args: cli.NoArguments,
-		RunE: o.runE(plan),
+		Args:              cli.NoArguments,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              o.runE(plan),
 	}
-	o.add(command.Flags())
+	o.add(command)
 	return command
 }
 
@@ -155,7 +178,8 @@ cannot be read, or a LOG; 2 for wrong flags or a wrong configuration.`,
 		RunE: o.runE(show),
 	}
 	command.Flags().StringVar(&o.since, "since", "", "with -o html: passes from when on, how long ago, such as 24h or 7d, or a time such as 2026-11-29T15:00:00Z; without it all")
-	o.add(command.Flags())
+	cli.NoCompletion(command, "since")
+	o.add(command)
 	return command
 }
 

@@ -67,7 +67,21 @@ hold is printed all the same), 2 for wrong use.`,
 	flags.StringVar(&o.groupBy, "group-by", "", "print counts alone: by "+strings.Join(denials.Groupings(), ", "))
 	flags.IntVar(&o.limit, "limit", denials.DefaultLimit, "list the newest denials, at most so many")
 	flags.StringVarP(&o.output, "output", "o", "table", "table, json, csv or html")
+	cli.Choices(command, "output", denialsOutputs()...)
+	cli.Choices(command, "group-by", denials.Groupings()...)
+	cli.Choices(command, "code", codeNames()...)
+	cli.NoCompletion(command, "since", "until", "environment", "requester", "session", "limit")
 	return command
+}
+
+func denialsOutputs() []string { return []string{"table", "json", "csv", "html"} }
+
+func codeNames() []string {
+	var names []string
+	for _, code := range policy.Codes() {
+		names = append(names, string(code))
+	}
+	return names
 }
 
 // complete checks everything that can be checked without reading a log, and gives all faults at once.
@@ -92,7 +106,7 @@ func (o *denialsOptions) complete() []error {
 	if o.groupBy != "" && !slices.Contains(denials.Groupings(), o.groupBy) {
 		faults = append(faults, fmt.Errorf("--group-by %q: use %s", o.groupBy, strings.Join(denials.Groupings(), ", ")))
 	}
-	if !slices.Contains([]string{"table", "json", "csv", "html"}, o.output) {
+	if !slices.Contains(denialsOutputs(), o.output) {
 		faults = append(faults, fmt.Errorf("--output %q: use table, json, csv or html", o.output))
 	} else if o.output == "html" && o.groupBy != "" {
 		faults = append(faults, errors.New("--group-by does not go with -o html: the page has all groups"))

@@ -24,5 +24,6 @@ func newCommand(run runFunc) *cobra.Command {
 		RunE:    cli.Group,
 	}
 	root.AddCommand(newServeCommand(run), newCheckCommand(), newCapsCommand(), newDenialsCommand(), newTraceCommand())
+	cli.AddCommon(root)
 	return root
 }

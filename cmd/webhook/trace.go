@@ -66,6 +66,12 @@ be read (what the others tell is printed all the same), 2 for wrong use, 3 when 
   webhook trace lab-a0000000 --config config.yaml --offline audit.log
   zcat audit-1.log.gz | webhook trace lab-a0000000 -`,
 		Args: cobra.ArbitraryArgs,
+		ValidArgsFunction: func(_ *cobra.Command, arguments []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			if len(arguments) == 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return nil, cobra.ShellCompDirectiveDefault
+		},
 		RunE: func(command *cobra.Command, arguments []string) error {
 			s, faults := o.complete(arguments)
 			if len(faults) > 0 {
@@ -79,6 +85,7 @@ be read (what the others tell is printed all the same), 2 for wrong use, 3 when 
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig file; without it KUBECONFIG, or the Pod's ServiceAccount")
 	flags.BoolVar(&o.offline, "offline", false, "ask no cluster, also with --config")
 	flags.StringVarP(&o.output, "output", "o", "table", "table or json")
+	cli.Choices(command, "output", "table", "json")
 	return command
 }
 
