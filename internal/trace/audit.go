@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -78,7 +79,7 @@ func (e *audited) dryRun() bool {
 
 // creates tells a creation: an apply that creates has the verb patch.
 func (e *audited) creates() bool {
-	return e.ObjectRef.Subresource == "" && (e.Verb == "create" || e.Verb == "patch" && e.ResponseStatus.Code == 201)
+	return e.ObjectRef.Subresource == "" && (e.Verb == "create" || e.Verb == "patch" && e.ResponseStatus.Code == http.StatusCreated)
 }
 
 // base is what all records of an entry have in common.

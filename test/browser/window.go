@@ -116,8 +116,10 @@ func (w *Window) receive() message {
 
 func (w *Window) await(event string) {
 	w.t.Helper()
-	for w.receive().Method != event {
-		continue
+	for {
+		if w.receive().Method == event {
+			return
+		}
 	}
 }
 
