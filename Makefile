@@ -101,10 +101,10 @@ soak: setup ## Break things in any order for DURATION (default 1h), and judge th
 	VMWARDEN_SOAK=$(or $(DURATION),1h) go test -v -count=1 -timeout 0 -run TestSoak ./test/faults
 
 .PHONY: test-browser
-test-browser: ## Open the page of `webhook denials -o html` in a real browser; chromium is installed where there is none
+test-browser: ## Open the pages of -o html in a real browser; chromium is installed where there is none
 	@echo '== tests in a browser'
 	hack/ensure-program.sh chromium
-	go test -v -count=1 -run Browser ./internal/denials
+	go test -v -count=1 -run Browser ./internal/denials ./internal/status
 
 # The linked-in tracing of coverage makes another build of everything: the first time takes some minutes.
 .PHONY: fuzz

@@ -28,5 +28,6 @@ func newCommand(c commands) *cobra.Command {
 		RunE:    cli.Group,
 	}
 	root.AddCommand(newRunCommand(c.run), newPlanCommand(c.plan), newStatusCommand(c.status))
+	cli.AddCommon(root)
 	return root
 }

@@ -7,12 +7,13 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 	"go.uber.org/zap"
 	"golang.org/x/term"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 
 	"github.com/ttlab/vmwarden/internal/apiclock"
 	"github.com/ttlab/vmwarden/internal/cli"
@@ -30,8 +31,10 @@ type options struct {
 	logLevel        string
 	releaseBrakes   []string
 	terminationLog  string
-	// withoutDatabase is true for a command that reads the cluster alone.
-	withoutDatabase bool
+	// ofStatus is true for the command that shows passes: it needs no database, writes pages too, and reads logs for them.
+	ofStatus bool
+	since    string
+	logs     []string
 }
 
 // settings is what the flags came to, all of it valid.
@@ -45,25 +48,56 @@ type settings struct {
 	// clock is the API server's, as the clients made from cluster hear it.
 	clock *apiclock.Clock
 	json  bool
+	// html is status's alone: a page of the passes since a time, from logs too.
+	html  bool
+	since time.Time
+	logs  []string
 	// terminationLog is the file for the container's termination message; empty, or one that is not there: none is written.
 	terminationLog string
 	log            *zap.Logger
+	stdin          io.Reader
 	stdout         io.Writer
+	stderr         io.Writer
 	// progress, if set, is a terminal that wants to be told how far a pass is.
 	progress io.Writer
 }
 
 type runFunc func(context.Context, settings) error
 
-func (o *options) add(flags *pflag.FlagSet) {
+func (o *options) add(command *cobra.Command) {
+	flags := command.Flags()
 	flags.StringVar(&o.configFile, "config", "", "configuration file (kind WardenConfig); required")
 	flags.StringVar(&o.environment, "environment", "", "environment whose sessions and objects are looked at; required")
-	if !o.withoutDatabase {
+	if !o.ofStatus {
 		flags.StringVar(&o.databaseURLFile, "database-url-file", "", "file with the database's URL; without it DATABASE_URL, or the PG* variables")
 	}
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig file; without it KUBECONFIG, or the Pod's ServiceAccount")
-	flags.StringVarP(&o.output, "output", "o", "table", "table or json")
+	flags.StringVarP(&o.output, "output", "o", "table", strings.Join(o.outputs(), ", "))
 	flags.StringVar(&o.logLevel, "log-level", "", "debug, info, warn or error (default info, on a terminal warn)")
+	cli.Choices(command, "output", o.outputs()...)
+	cli.Choices(command, "log-level", cli.LogLevels()...)
+	cli.CompleteFrom(command, "environment", environmentNames)
+}
+
+// environmentNames are those of the configuration that the command line names.
+func environmentNames(command *cobra.Command) []string {
+	path, err := command.Flags().GetString("config")
+	if err != nil {
+		return nil
+	}
+	loaded, err := config.Load(path)
+	if err != nil {
+		return nil
+	}
+	return loaded.Contract().Environments
+}
+
+// outputs are the forms in which the command writes.
+func (o *options) outputs() []string {
+	if o.ofStatus {
+		return []string{"table", "json", "html"}
+	}
+	return []string{"table", "json"}
 }
 
 const databaseHelp = `The database is named by DATABASE_URL, by the standard PG* variables, or by --database-url-file.`
@@ -87,12 +121,18 @@ Exit status:
 A report that cannot be written is logged and changes none of these.`,
 		Example: `  reapjob run --config /etc/vmwarden/config.yaml --environment prod
   reapjob run --config config.yaml --environment dev --release-brake=orphan -o json`,
-		Args: cli.NoArguments,
-		RunE: o.runE(run),
+		Args:              cli.NoArguments,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              o.runE(run),
 	}
-	o.add(command.Flags())
+	o.add(command)
 	command.Flags().StringVar(&o.terminationLog, "termination-log", "/dev/termination-log", "file for the container's termination message; nothing is written where there is none")
 	command.Flags().StringSliceVar(&o.releaseBrakes, "release-brake", nil, "let this one pass through a brake: orphan, ghost or clock; may be repeated")
+	var brakes []string
+	for _, name := range reap.BrakeNames() {
+		brakes = append(brakes, string(name))
+	}
+	cli.Choices(command, "release-brake", brakes...)
 	return command
 }
 
@@ -108,39 +148,50 @@ Exit status: 0 when a plan was made, 1 when it could not be, 2 for wrong flags o
 4 when a brake or the fence would hold a direction back.`,
 		Example: `  reapjob plan --config /etc/vmwarden/config.yaml --environment prod
   reapjob plan --config config.yaml --environment dev -o json`,
-		Args: cli.NoArguments,
-		RunE: o.runE(plan),
+		Args:              cli.NoArguments,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              o.runE(plan),
 	}
-	o.add(command.Flags())
+	o.add(command)
 	return command
 }
 
 func newStatusCommand(show runFunc) *cobra.Command {
-	o := options{withoutDatabase: true}
+	o := options{ofStatus: true}
 	command := &cobra.Command{
-		Use:   "status",
+		Use:   "status [LOG…]",
 		Short: "Show the last passes",
 		Long: `Shows an environment's last passes, the newest first, and what was wrong with the last one, from the status ConfigMap in
 the VM namespace.
 
+With -o html it writes one page that loads nothing: numbers, the list of passes with a search, times without a pass. The ConfigMap keeps
+the last 30 passes, half an hour of one a minute. For a longer time name LOGs of reapjob, gzipped or not, - for stdin: the passes that they
+tell of are added, each once; other environments' are left out.
+
 Exit status: that of the last pass (0, 1, 3 or 4; see 'reapjob run --help'); 1 also when no pass has ever run or the status
-cannot be read; 2 for wrong flags or a wrong configuration.`,
+cannot be read, or a LOG; 2 for wrong flags or a wrong configuration.`,
 		Example: `  reapjob status --config /etc/vmwarden/config.yaml --environment prod
-  reapjob status --config config.yaml --environment dev -o json`,
-		Args: cli.NoArguments,
+  reapjob status --config config.yaml --environment dev -o json
+  reapjob status --config config.yaml --environment prod -o html > passes.html
+  reapjob status --config config.yaml --environment prod -o html --since 24h reapjob-*.log.gz reapjob.log > passes.html`,
+		Args: cobra.ArbitraryArgs,
 		RunE: o.runE(show),
 	}
-	o.add(command.Flags())
+	command.Flags().StringVar(&o.since, "since", "", "with -o html: passes from when on, how long ago, such as 24h or 7d, or a time such as 2026-11-29T15:00:00Z; without it all")
+	cli.NoCompletion(command, "since")
+	o.add(command)
 	return command
 }
 
 func (o *options) runE(run runFunc) func(*cobra.Command, []string) error {
-	return func(command *cobra.Command, _ []string) error {
+	return func(command *cobra.Command, arguments []string) error {
+		// Only status takes any.
+		o.logs = arguments
 		s, faults := o.complete()
 		if len(faults) > 0 {
 			return cli.WrongUse(faults...)
 		}
-		s.stdout = command.OutOrStdout()
+		s.stdin, s.stdout, s.stderr = command.InOrStdin(), command.OutOrStdout(), command.ErrOrStderr()
 		return run(command.Context(), s)
 	}
 }
@@ -149,9 +200,10 @@ func (o *options) runE(run runFunc) func(*cobra.Command, []string) error {
 func (o *options) complete() (settings, []error) {
 	s := settings{json: o.output == "json", terminationLog: o.terminationLog}
 	var faults []error
-	if o.output != "table" && o.output != "json" {
-		faults = append(faults, fmt.Errorf("--output %q: use table or json", o.output))
+	if !slices.Contains(o.outputs(), o.output) {
+		faults = append(faults, fmt.Errorf("--output %q: use %s", o.output, strings.Join(o.outputs(), ", ")))
 	}
+	faults = append(faults, o.completePage(&s)...)
 	for _, name := range o.releaseBrakes {
 		if !slices.Contains(reap.BrakeNames(), reap.BrakeName(name)) {
 			faults = append(faults, fmt.Errorf("--release-brake %q: use orphan, ghost or clock", name))
@@ -189,6 +241,23 @@ func (o *options) complete() (settings, []error) {
 	return s, faults
 }
 
+// completePage checks what goes with -o html.
+func (o *options) completePage(s *settings) []error {
+	s.html, s.logs = o.output == "html", o.logs
+	var faults []error
+	if !s.html && len(o.logs) > 0 {
+		faults = append(faults, fmt.Errorf("%q is not understood: logs go with -o html", o.logs[0]))
+	}
+	if !s.html && o.since != "" {
+		faults = append(faults, fmt.Errorf("--since goes with -o html"))
+	}
+	var err error
+	if s.since, err = cli.ParseMoment(o.since, clock.RealClock{}.Now()); err != nil {
+		faults = append(faults, fmt.Errorf("--since %q: %w", o.since, err))
+	}
+	return faults
+}
+
 func (o *options) completeEnvironment(s *settings) []error {
 	if o.environment == "" {
 		return []error{fmt.Errorf("--environment is missing: name one of the configuration's environments")}
@@ -200,7 +269,7 @@ func (o *options) completeEnvironment(s *settings) []error {
 	if s.environment, found = s.config.Environment(o.environment); !found {
 		return []error{fmt.Errorf("--environment %q: the configuration has only %s", o.environment, strings.Join(s.config.Contract().Environments, ", "))}
 	}
-	if o.withoutDatabase || !*s.environment.SessionsDatabase {
+	if o.ofStatus || !*s.environment.SessionsDatabase {
 		return nil
 	}
 	var err error

@@ -41,7 +41,8 @@ Exit status: 0 when it counted, 1 when it could not, 2 for wrong flags or a wron
 		Example: `  webhook caps --config config.yaml
   webhook caps --config config.yaml -o json | jq '.vms.limit - .vms.used - .vms.reserved'
   webhook caps --config config.yaml --kubeconfig ~/.kube/config`,
-		Args: cli.NoArguments,
+		Args:              cli.NoArguments,
+		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(command *cobra.Command, _ []string) error {
 			s, faults := o.complete()
 			if len(faults) > 0 {
@@ -54,6 +55,7 @@ Exit status: 0 when it counted, 1 when it could not, 2 for wrong flags or a wron
 	flags.StringVar(&o.configFile, "config", "", "configuration file (kind WardenConfig); required")
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig file; without it KUBECONFIG, or the Pod's ServiceAccount")
 	flags.StringVarP(&o.output, "output", "o", "table", "table or json")
+	cli.Choices(command, "output", "table", "json")
 	return command
 }
 

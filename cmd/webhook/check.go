@@ -53,7 +53,8 @@ Exit status: 0 when everything would be admitted, 1 when something would be deni
   webhook check --config config.yaml -f vm.yaml --as system:serviceaccount:ttlab-prod:backend --vms 8
   webhook check --config config.yaml -f new.yaml --old stored.yaml --operation UPDATE --as alice -o json
   kubectl get vm -n lab-vms -o yaml | webhook check --config config.yaml -f vm.yaml --existing - --as alice`,
-		Args: cli.NoArguments,
+		Args:              cli.NoArguments,
+		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(command *cobra.Command, _ []string) error {
 			s, faults := o.complete(command.InOrStdin())
 			if len(faults) > 0 {
@@ -73,6 +74,9 @@ Exit status: 0 when everything would be admitted, 1 when something would be deni
 	flags.IntVar(&o.machines, "vms", 0, "number of virtual machines that exist, besides those of --existing")
 	flags.BoolVar(&o.orphan, "orphan", false, "delete with propagationPolicy Orphan")
 	flags.StringVarP(&o.output, "output", "o", "table", "table or json")
+	cli.Choices(command, "output", "table", "json")
+	cli.Choices(command, "operation", string(policy.Create), string(policy.Update), string(policy.Delete))
+	cli.NoCompletion(command, "as", "as-group", "vms")
 	return command
 }
 

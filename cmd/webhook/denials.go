@@ -6,14 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 	"k8s.io/utils/clock"
 
 	"github.com/ttlab/vmwarden/internal/cli"
@@ -70,14 +67,28 @@ hold is printed all the same), 2 for wrong use.`,
 	flags.StringVar(&o.groupBy, "group-by", "", "print counts alone: by "+strings.Join(denials.Groupings(), ", "))
 	flags.IntVar(&o.limit, "limit", denials.DefaultLimit, "list the newest denials, at most so many")
 	flags.StringVarP(&o.output, "output", "o", "table", "table, json, csv or html")
+	cli.Choices(command, "output", denialsOutputs()...)
+	cli.Choices(command, "group-by", denials.Groupings()...)
+	cli.Choices(command, "code", codeNames()...)
+	cli.NoCompletion(command, "since", "until", "environment", "requester", "session", "limit")
 	return command
+}
+
+func denialsOutputs() []string { return []string{"table", "json", "csv", "html"} }
+
+func codeNames() []string {
+	var names []string
+	for _, code := range policy.Codes() {
+		names = append(names, string(code))
+	}
+	return names
 }
 
 // complete checks everything that can be checked without reading a log, and gives all faults at once.
 func (o *denialsOptions) complete() []error {
 	var faults []error
 	moment := func(flag, value string) time.Time {
-		t, err := parseMoment(value, o.clock.Now())
+		t, err := cli.ParseMoment(value, o.clock.Now())
 		if err != nil {
 			faults = append(faults, fmt.Errorf("%s %q: %w", flag, value, err))
 		}
@@ -95,7 +106,7 @@ func (o *denialsOptions) complete() []error {
 	if o.groupBy != "" && !slices.Contains(denials.Groupings(), o.groupBy) {
 		faults = append(faults, fmt.Errorf("--group-by %q: use %s", o.groupBy, strings.Join(denials.Groupings(), ", ")))
 	}
-	if !slices.Contains([]string{"table", "json", "csv", "html"}, o.output) {
+	if !slices.Contains(denialsOutputs(), o.output) {
 		faults = append(faults, fmt.Errorf("--output %q: use table, json, csv or html", o.output))
 	} else if o.output == "html" && o.groupBy != "" {
 		faults = append(faults, errors.New("--group-by does not go with -o html: the page has all groups"))
@@ -106,39 +117,16 @@ func (o *denialsOptions) complete() []error {
 	return faults
 }
 
-// parseMoment reads a time, or how long ago it is; the zero time for an empty value.
-func parseMoment(value string, now time.Time) (time.Time, error) {
-	if value == "" {
-		return time.Time{}, nil
-	}
-	if t, err := time.Parse(time.RFC3339, value); err == nil {
-		return t, nil
-	}
-	ago, err := time.ParseDuration(value)
-	if days, found := strings.CutSuffix(value, "d"); found {
-		var n uint64
-		n, err = strconv.ParseUint(days, 10, 16)
-		ago = time.Duration(n) * 24 * time.Hour
-	}
-	if err != nil || ago < 0 {
-		return time.Time{}, errors.New("neither how long ago, such as 24h or 7d, nor a time such as 2026-11-29T15:00:00Z")
-	}
-	return now.Add(-ago), nil
-}
-
 func (o *denialsOptions) run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) error {
 	collector := denials.NewCollector(o.filter, o.limit)
-	var terminal io.Writer
-	if term.IsTerminal(int(os.Stderr.Fd())) {
-		terminal = os.Stderr
-	}
+	terminal := cli.ProgressTerminal()
 	files := o.files
 	if len(files) == 0 {
-		files = []string{"-"}
+		files = []string{cli.Stdin}
 	}
 	var problems []error
 	for _, file := range files {
-		if err := readLog(ctx, collector, file, stdin, terminal); err != nil {
+		if err := cli.ReadLog(ctx, collector, file, stdin, terminal); err != nil {
 			problems = append(problems, err)
 		}
 		if ctx.Err() != nil {
@@ -146,6 +134,7 @@ func (o *denialsOptions) run(ctx context.Context, stdin io.Reader, stdout, stder
 		}
 	}
 	report := collector.Report()
+	cli.NoticeBroken("webhook", stderr, report.Read.Broken)
 	notice(stderr, report.Read)
 	// The page is written in many small pieces.
 	buffered := bufio.NewWriter(stdout)
@@ -156,28 +145,8 @@ func (o *denialsOptions) run(ctx context.Context, stdin io.Reader, stdout, stder
 	return errors.Join(problems...)
 }
 
-func readLog(ctx context.Context, collector *denials.Collector, file string, stdin io.Reader, terminal io.Writer) error {
-	if file == "-" {
-		return collector.Read("stdin", newWatched(ctx, stdin, "stdin", 0, terminal))
-	}
-	opened, err := os.Open(file)
-	if err != nil {
-		return err
-	}
-	// It was only read: what closing says changes nothing.
-	defer func() { _ = opened.Close() }()
-	information, err := opened.Stat()
-	if err != nil {
-		return err
-	}
-	return collector.Read(file, newWatched(ctx, opened, file, information.Size(), terminal))
-}
-
 // notice says on stderr what the report cannot be trusted for.
 func notice(stderr io.Writer, read denials.Reading) {
-	for _, broken := range read.Broken {
-		fmt.Fprintf(stderr, "webhook: %s\n", broken)
-	}
 	if read.LeftOut > 0 {
 		fmt.Fprintf(stderr, "webhook: %d older denials are left out; ask for less, or raise --limit\n", read.LeftOut)
 	}

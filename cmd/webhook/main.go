@@ -23,6 +23,7 @@ func newCommand(run runFunc) *cobra.Command {
 		Args:    cobra.ArbitraryArgs,
 		RunE:    cli.Group,
 	}
-	root.AddCommand(newServeCommand(run), newCheckCommand(), newCapsCommand(), newDenialsCommand())
+	root.AddCommand(newServeCommand(run), newCheckCommand(), newCapsCommand(), newDenialsCommand(), newTraceCommand())
+	cli.AddCommon(root)
 	return root
 }

@@ -61,7 +61,8 @@ Exit status: 0 after SIGTERM, 1 when it could not run, 2 for wrong flags or a wr
 		Example: `  webhook serve --config /etc/vmwarden/config.yaml --cert-dir /etc/vmwarden/tls
   webhook serve --config config.yaml --cert-dir tls --kubeconfig ~/.kube/config --address 127.0.0.1:9443
   webhook serve --config config.yaml --cert-secret vmwarden/vmwarden-webhook-tls --cert-dns-name vmwarden-webhook.vmwarden.svc`,
-		Args: cli.NoArguments,
+		Args:              cli.NoArguments,
+		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(command *cobra.Command, _ []string) error {
 			s, faults := o.complete()
 			if len(faults) > 0 {
@@ -80,6 +81,8 @@ Exit status: 0 after SIGTERM, 1 when it could not run, 2 for wrong flags or a wr
 	flags.StringVar(&o.leaderElectionNamespace, "leader-election-namespace", "", "namespace of the lease by which one replica writes owner links; without it the Pod's own")
 	flags.DurationVar(&o.shutdownDelay, "shutdown-delay", 0, "how long reviews are answered on after SIGTERM: as long as it takes until nobody sends any")
 	flags.StringVar(&o.logLevel, "log-level", "info", "debug, info, warn or error")
+	cli.Choices(command, "log-level", cli.LogLevels()...)
+	cli.NoCompletion(command, "address", "health-address", "metrics-address", "leader-election-namespace", "shutdown-delay", "cert-secret", "cert-dns-name", "webhook-configuration")
 	return command
 }
 

@@ -8,7 +8,7 @@ func (c *WardenConfig) Contract() lab.Contract {
 	contract := lab.Contract{
 		VMNamespace:   c.VMNamespace,
 		PodNamespaces: c.PodNamespaces,
-		Labels:        lab.Labels{Lab: c.Labels.Lab, LabValue: c.Labels.LabValue, Session: c.Labels.Session, Environment: c.Labels.Environment, Golden: c.Labels.Golden},
+		Labels:        lab.Labels(c.Labels),
 		SessionIDs:    lab.SessionIDFormat(c.SessionIDFormat),
 		Lifetimes:     lab.Lifetimes{Ceiling: c.Lifetimes.Ceiling.Duration, DeadlineGrace: c.Lifetimes.DeadlineGrace.Duration},
 		Identities:    identities,
@@ -27,6 +27,9 @@ func (c *WardenConfig) Contract() lab.Contract {
 	}
 	return contract
 }
+
+// DefaultLabels are the lab's labels where no configuration names others.
+func DefaultLabels() lab.Labels { return lab.Labels(defaults().Labels) }
 
 // Environment finds an environment by its name.
 func (c *WardenConfig) Environment(name string) (Environment, bool) {

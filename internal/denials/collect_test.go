@@ -112,7 +112,7 @@ func TestBeyondTheLimitTheNewestAreKeptInWhateverOrderTheyCome(t *testing.T) {
 
 func TestWhatBecameOfADenialIsNotKnownWhereAttemptsWereForgotten(t *testing.T) {
 	collector := NewCollector(Filter{}, DefaultLimit)
-	collector.attempts.limit = 2
+	collector.attempts.Limit = 2
 	lines := []string{audited(noon, by("review-1", "CapVMs"))}
 	for i := range 10 {
 		lines = append(lines, audited(noon.Add(time.Duration(i)*time.Minute), named(fmt.Sprint("other-", i))))
@@ -132,7 +132,7 @@ func TestWhatBecameOfADenialIsNotKnownWhereAttemptsWereForgotten(t *testing.T) {
 
 func TestWhatWasAttemptedBeforeTheTimeAskedForTakesNoMemory(t *testing.T) {
 	collector := NewCollector(Filter{Since: noon}, DefaultLimit)
-	collector.attempts.limit = 2
+	collector.attempts.Limit = 2
 	lines := []string{audited(noon, by("review-1", "CapVMs"))}
 	for i := range 10 {
 		lines = append(lines, audited(noon.Add(-time.Duration(i+1)*time.Minute)))

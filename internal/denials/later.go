@@ -3,6 +3,7 @@ package denials
 import (
 	"time"
 
+	"github.com/ttlab/vmwarden/internal/logs"
 	"github.com/ttlab/vmwarden/internal/policy"
 )
 
@@ -37,12 +38,12 @@ type history struct {
 	audited  bool
 }
 
-func newHistory(attempts *newest[attempt], audited bool) history {
-	attempts.trim()
-	h := history{attempts: map[key][]attempt{}, complete: attempts.floor, audited: audited}
+func newHistory(attempts *logs.Newest[attempt], audited bool) history {
+	attempts.Trim()
+	h := history{attempts: map[key][]attempt{}, complete: attempts.Floor, audited: audited}
 	// Both logs may tell of one attempt.
 	known := map[string]bool{}
-	for _, a := range attempts.held {
+	for _, a := range attempts.Held {
 		if a.review != "" {
 			if known[a.review] {
 				continue

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ttlab/vmwarden/internal/audit"
 )
 
 // This file builds lines as the two logs have them: a case shows only what differs.
@@ -30,8 +32,8 @@ func audited(at time.Time, changes ...func(document)) string {
 		"responseStatus":           document{"code": 201},
 		"requestReceivedTimestamp": at.Format(time.RFC3339Nano), "stageTimestamp": at.Format(time.RFC3339Nano),
 		"annotations": document{
-			annotationPrefix + "decision": "allow", annotationPrefix + "environment": "dev", annotationPrefix + "session": session,
-			annotationPrefix + "requester-kind": "Backend", "authorization.k8s.io/decision": "allow",
+			audit.AnnotationPrefix + "decision": "allow", audit.AnnotationPrefix + "environment": "dev", audit.AnnotationPrefix + "session": session,
+			audit.AnnotationPrefix + "requester-kind": "Backend", "authorization.k8s.io/decision": "allow",
 		},
 	}
 	return entry.line(changes)
@@ -63,9 +65,9 @@ func (d document) line(changes []func(document)) string {
 func by(review, codes string) func(document) {
 	return func(d document) {
 		annotations := d["annotations"].(document)
-		annotations[annotationPrefix+"decision"] = "deny"
-		annotations[annotationPrefix+"code"] = codes
-		annotations[annotationPrefix+"review"] = review
+		annotations[audit.AnnotationPrefix+"decision"] = "deny"
+		annotations[audit.AnnotationPrefix+"code"] = codes
+		annotations[audit.AnnotationPrefix+"review"] = review
 		code, _, _ := strings.Cut(codes, ",")
 		d["responseStatus"] = document{"code": 403, "message": "admission webhook denied it", "details": document{
 			"causes": []document{{"reason": code, "field": "spec", "message": "in the requester's words"}},
@@ -78,7 +80,7 @@ func with(field string, value any) func(document) {
 }
 
 func annotated(name, value string) func(document) {
-	return func(d document) { d["annotations"].(document)[annotationPrefix+name] = value }
+	return func(d document) { d["annotations"].(document)[audit.AnnotationPrefix+name] = value }
 }
 
 func named(name string) func(document) {

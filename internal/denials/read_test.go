@@ -11,6 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/ttlab/vmwarden/internal/logs"
 )
 
 func TestOneDenialInBothLogsIsListedOnceWithWhatEachKnows(t *testing.T) {
@@ -144,7 +146,7 @@ func TestLinesThatAreNoJSONOrLackTheirTimeAreBroken(t *testing.T) {
 }
 
 func TestALineThatIsTooLongIsBrokenAndTheNextIsRead(t *testing.T) {
-	long := `{"requestObject":"` + strings.Repeat("x", maxLine) + `"}`
+	long := `{"requestObject":"` + strings.Repeat("x", logs.MaxLine) + `"}`
 	report := collected(t, Filter{}, []string{long, logged(noon)})
 	if broken := report.Read.Broken; len(report.Denials) != 1 || len(broken) != 1 || broken[0].First != 1 || !strings.Contains(broken[0].Why, "16 MiB") {
 		t.Errorf("%d denials, broken %+v", len(report.Denials), report.Read.Broken)

@@ -2,10 +2,10 @@ package denials
 
 import (
 	"bytes"
-	"encoding/json"
-	"errors"
 	"time"
 	"unique"
+
+	"github.com/ttlab/vmwarden/internal/audit"
 )
 
 // record is what a line tells: an attempt at something, and the denial if it was one.
@@ -41,24 +41,14 @@ func keyOf(d *Denial) key {
 	return k
 }
 
-// errBroken is the error of a line that is no whole JSON object.
-var errBroken = errors.New("not a whole JSON object")
-
 // The words that a line has to contain to be worth decoding: an API server's audit log holds little of ours.
 var (
-	auditMark = []byte(`"` + annotationPrefix)
+	auditMark = []byte(`"` + audit.AnnotationPrefix)
 	ownMark   = []byte(`"msg":"admission `)
 )
 
-// read reads one line of any of the logs. A line that tells of something else gives an empty record.
+// read reads one line, a whole JSON object, of any of the logs. A line that tells of something else gives an empty record.
 func read(line []byte) (record, error) {
-	line = bytes.TrimSpace(line)
-	if len(line) == 0 {
-		return record{}, nil
-	}
-	if line[0] != '{' || !json.Valid(line) {
-		return record{}, errBroken
-	}
 	if bytes.Contains(line, auditMark) {
 		if r, found, err := readAudit(line); found || err != nil {
 			return r, err
@@ -67,5 +57,5 @@ func read(line []byte) (record, error) {
 	if bytes.Contains(line, ownMark) {
 		return readOwn(line)
 	}
-	return record{audited: bytes.Contains(line, []byte(auditVersion))}, nil
+	return record{audited: bytes.Contains(line, []byte(audit.Version))}, nil
 }

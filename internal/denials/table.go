@@ -8,7 +8,8 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
-	"unicode"
+
+	"github.com/ttlab/vmwarden/internal/terminal"
 )
 
 // noName stands for what a denial does not have, in a table.
@@ -62,29 +63,13 @@ func (d *Denial) cells() []string {
 
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// printable makes of a cell what a terminal shows and does not obey: whoever names an object or signs in could else write on the
-// auditor's screen.
+// printable is what a cell holds.
 func printable(cell string) string {
 	if cell == "" {
 		return noName
 	}
-	if strings.IndexFunc(cell, unprintable) < 0 {
-		return cell
-	}
-	var safe strings.Builder
-	for _, r := range cell {
-		if unprintable(r) {
-			quoted := strconv.QuoteRuneToASCII(r)
-			safe.WriteString(quoted[1 : len(quoted)-1])
-			continue
-		}
-		safe.WriteRune(r)
-	}
-	return safe.String()
+	return terminal.Printable(cell)
 }
-
-// unprintable is true of controls, and of what turns the direction of writing around.
-func unprintable(r rune) bool { return !unicode.IsPrint(r) }
 
 // WriteCSV writes the report for spreadsheets, with a line of headings.
 func (r Report) WriteCSV(out io.Writer, by string) error {

@@ -9,6 +9,14 @@ import (
 // ReapedAnnotation says why a virtual machine is being deleted, in the form of Reaped.
 const ReapedAnnotation = "vmwarden.io/reaped"
 
+// The messages of log lines that tell what became of a machine, by which they are found.
+const (
+	// GoneMessage is of the webhook's leader, which saw a reaped machine go.
+	GoneMessage = "a reaped virtual machine is gone"
+	// ItemMessage is of a pass, for every item that it was done with.
+	ItemMessage = "item finished"
+)
+
 // Reaped is what a reaper writes on a virtual machine just before it asks for its deletion. Whoever sees the machine go can
 // tell from it how long that took.
 type Reaped struct {

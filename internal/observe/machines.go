@@ -126,7 +126,7 @@ func (m *Machines) gone(object any) {
 		log.Info("a reaped virtual machine went while the watch was interrupted; how long it took is not counted")
 	default:
 		m.going.observe(environment, mark, at)
-		log.Info("a reaped virtual machine is gone", zap.String("reason", mark.Reason),
+		log.Info(lab.GoneMessage, zap.String("reason", mark.Reason),
 			zap.Time("since", mark.Since), zap.Time("deletionAskedAt", mark.DeletionAskedAt), zap.Time("goneAt", at))
 	}
 }

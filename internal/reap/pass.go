@@ -228,6 +228,6 @@ func (p *Pass) record(item Item) {
 	if item.Result == Failed {
 		log = p.Log.Error
 	}
-	log("item finished", zap.String("direction", string(item.Direction)), zap.String("session", item.Session), zap.Strings("objects", objects),
+	log(lab.ItemMessage, zap.String("direction", string(item.Direction)), zap.String("session", item.Session), zap.Strings("objects", objects),
 		zap.String("result", string(item.Result)), zap.String("reason", item.Reason), zap.String("detail", item.Detail))
 }

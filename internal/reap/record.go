@@ -59,6 +59,6 @@ func (r Report) Log(log *zap.Logger) {
 	for _, notice := range r.Notices {
 		log.Warn("kept", zap.String("direction", string(notice.Direction)), zap.String("what", notice.What), zap.String("reason", notice.Reason))
 	}
-	log.Info("pass finished", zap.String("environment", r.Environment), zap.Int("exitStatus", r.ExitStatus()), zap.Duration("duration", r.Duration),
-		zap.Int("done", r.count("", Done)), zap.Int("kept", r.count("", Kept)), zap.Int("failed", r.count("", Failed)), zap.Int("held", len(r.Holds)))
+	log.Info(status.FinishedMessage, zap.String("environment", r.Environment), zap.Int("exitStatus", r.ExitStatus()), zap.Duration("duration", r.Duration),
+		zap.Int("done", r.count("", Done)), zap.Int("kept", r.count("", Kept)), zap.Int("failed", r.count("", Failed)), zap.Int("held", len(r.Holds)), zap.Any("pass", r.Record().Bounded()))
 }

@@ -81,7 +81,7 @@ type Notice struct {
 
 // Add enters a pass as the newest and drops the oldest beyond the bound.
 func (s *Status) Add(pass Pass) {
-	pass = bounded(pass)
+	pass = pass.Bounded()
 	s.Schema = Schema
 	s.LastPass = &pass.StartedAt
 	if pass.ExitStatus == 0 {
@@ -113,7 +113,9 @@ func (s *Status) Add(pass Pass) {
 	s.Passes = s.Passes[:min(maxPasses, len(s.Passes))]
 }
 
-func bounded(pass Pass) Pass {
+// Bounded is the pass with its long lists cut, as it is kept.
+func (p Pass) Bounded() Pass {
+	pass := p
 	pass.StartedAt = pass.StartedAt.UTC()
 	pass.Holds, _ = cut(pass.Holds, func(h Hold) Hold { h.Reason = Shorten(h.Reason, maxText); return h })
 	var leftOut int

@@ -154,30 +154,42 @@ func TestTheCommandsOnAuditingRun(t *testing.T) {
 	open(t, "prod", sessionID('U', 5))
 	name := backend.Lesson{Session: sessionID('U', 5)}.VMName()
 	expectDenied(t, "dev deletes prod's machine", shared.Backends["dev"].Machines(lab.VMNamespace).Delete(t.Context(), name, metav1.DeleteOptions{}), "EnvironmentForeign")
+	config, kubeconfig := write(t, "config.yaml", lab.Config), filepath.Join(t.TempDir(), "kubeconfig")
+	if err := shared.ControlPlane.WriteKubeconfig(kubeconfig, shared.Admin); err != nil {
+		t.Fatal(err)
+	}
 	lines, err := documents.Lines("docs/auditing.md", "sh")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, line := range lines {
-		arguments, found := strings.CutPrefix(line, "webhook denials ")
+		command, found := strings.CutPrefix(line, "webhook ")
 		if !found {
 			t.Errorf("%q is not a command that this test can run", line)
 			continue
 		}
-		// The lab has its own places for the logs.
-		arguments, _, _ = strings.Cut(arguments, " > ")
+		// The lab has its own places for the logs, and its own session.
+		command, _, _ = strings.Cut(command, " > ")
+		if strings.HasPrefix(command, "trace ") {
+			command = strings.NewReplacer("lab-a0000000", name, "a0000000-0000-4000-8000-000000000001", sessionID('U', 5)).Replace(command)
+		}
 		var all []string
-		for argument := range strings.FieldsSeq(arguments) {
+		for argument := range strings.FieldsSeq(command) {
 			switch argument {
 			case "/var/log/kubernetes/audit.log":
 				all = append(all, shared.ControlPlane.AuditLog())
 			case "webhook-*.log":
 				all = append(all, ownLogs(t)...)
+			case "config.yaml":
+				all = append(all, config)
 			default:
 				all = append(all, argument)
 			}
 		}
-		run, err := shared.Binary(t.Context(), "webhook", append([]string{"denials"}, all...)...)
+		if strings.Contains(command, "--config") && !strings.Contains(command, "--offline") {
+			all = append(all, "--kubeconfig", kubeconfig)
+		}
+		run, err := shared.Binary(t.Context(), "webhook", all...)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,6 +14,7 @@ func TestEveryDocumentedCommandRuns(t *testing.T) {
 	clean(t)
 	_, first := reapjob(t, "prod", "run")
 	expectExit(t, first, reap.ExitClean)
+	log := write(t, "reapjob.log", first.Stderr)
 	lines, err := documents.Lines("docs/reaping.md", "sh")
 	if err != nil {
 		t.Fatal(err)
@@ -26,6 +27,7 @@ func TestEveryDocumentedCommandRuns(t *testing.T) {
 		}
 		// The lab has its own configuration and names the environment itself.
 		arguments = strings.Replace(arguments, " --config /etc/vmwarden/config.yaml --environment prod", "", 1)
+		arguments, _, _ = strings.Cut(strings.Replace(arguments, "reapjob.log", log, 1), " > ")
 		run, err := shared.Reapjob(t.Context(), "prod", lab.Config, strings.Fields(arguments)...)
 		if err != nil {
 			t.Fatal(err)

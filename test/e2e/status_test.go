@@ -209,3 +209,26 @@ func TestEventsOfOnePassAreBounded(t *testing.T) {
 	}
 	forget(t, "prod")
 }
+
+func TestThePageHasEachPassOnceWhetherItsLogTellsOfItOrTheConfigMap(t *testing.T) {
+	clean(t)
+	forget(t, "prod")
+	var log strings.Builder
+	for _, environment := range []string{"prod", "dev", "prod"} {
+		_, run := reapjob(t, environment, "run")
+		expectExit(t, run, reap.ExitClean)
+		// A container's log has both streams.
+		log.WriteString(run.Stdout + run.Stderr)
+	}
+	file := write(t, "reapjob.log", log.String())
+	page := showStatus(t, "prod", "-o", "html", file)
+	expectExit(t, page, reap.ExitClean)
+	expectMention(t, "the page", page.Stdout, "Passes of environment prod", "Shown are 2 passes", "the last 2 that the status ConfigMap keeps, and those in "+file)
+	forget(t, "prod")
+	page = showStatus(t, "prod", "-o", "html", file)
+	expectExit(t, page, cli.ExitFailed)
+	expectMention(t, "the page", page.Stdout, "Shown are 2 passes", "No pass has ever run, as far as the status ConfigMap tells")
+	expectMention(t, "stderr", showStatus(t, "prod", "-o", "html", "missing.log").Stderr, "missing.log")
+	expectExit(t, showStatus(t, "prod", file), cli.ExitWrongUse)
+	expectExit(t, showStatus(t, "prod", "-o", "json", "--since", "1h"), cli.ExitWrongUse)
+}

@@ -67,7 +67,7 @@ func TestWrongUseEndsWithStatusTwoAndNamesEveryFault(t *testing.T) {
 }
 
 func TestHelpIsOnStdoutWithExamples(t *testing.T) {
-	for _, command := range [][]string{{"webhook", "serve"}, {"webhook", "caps"}, {"webhook", "denials"}, {"reapjob", "run"}, {"reapjob", "plan"}} {
+	for _, command := range [][]string{{"webhook", "serve"}, {"webhook", "caps"}, {"webhook", "denials"}, {"webhook", "trace"}, {"reapjob", "run"}, {"reapjob", "plan"}, {"reapjob", "status"}} {
 		run, err := shared.Binary(t.Context(), command[0], command[1], "--help")
 		if err != nil {
 			t.Fatal(err)

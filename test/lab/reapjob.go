@@ -62,9 +62,12 @@ func (l *Lab) ReaperConfig(ctx context.Context, environment string) (*rest.Confi
 	return l.ControlPlane.ServiceAccountConfig(ctx, "ttlab-"+environment, "reaper")
 }
 
+// BinaryDir is where vmwarden's binaries are.
+func (l *Lab) BinaryDir() string { return filepath.Dir(l.reapjob) }
+
 // Binary runs one of vmwarden's binaries, "webhook" or "reapjob", as it is.
 func (l *Lab) Binary(ctx context.Context, name string, arguments ...string) (Run, error) {
-	return runBinary(ctx, filepath.Join(filepath.Dir(l.reapjob), name), nil, arguments...)
+	return runBinary(ctx, filepath.Join(l.BinaryDir(), name), nil, arguments...)
 }
 
 func runBinary(ctx context.Context, path string, environment []string, arguments ...string) (Run, error) {

@@ -3,7 +3,7 @@
   const form = document.getElementById('search');
   const field = document.getElementById('words');
   const told = document.getElementById('told');
-  const items = Array.from(document.querySelectorAll('#denials > li'), function (element) {
+  const items = Array.from(document.querySelectorAll('#entries > li'), function (element) {
     return { element: element, text: element.textContent.toLowerCase() };
   });
 

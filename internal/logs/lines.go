@@ -1,4 +1,6 @@
-package denials
+// Package logs reads logs as they are handed in: a line at a time, gzipped or not, in bounded memory. It knows nothing of what the
+// lines tell. Lines that cannot be read are counted.
+package logs
 
 import (
 	"bufio"
@@ -9,14 +11,14 @@ import (
 	"io"
 )
 
-// maxLine bounds a line in bytes. An audit entry holds at most the request and the answer, 3 MiB each by the API server's limits.
-const maxLine = 16 << 20
+// MaxLine bounds a line in bytes. An audit entry holds at most the request and the answer, 3 MiB each by the API server's limits.
+const MaxLine = 16 << 20
 
 // bufferSize is how much is read at once.
 const bufferSize = 256 << 10
 
-// errTooLong is the error of a line that is longer than maxLine.
-var errTooLong = fmt.Errorf("longer than %d MiB", maxLine>>20)
+// errTooLong is the error of a line that is longer than 16 MiB.
+var errTooLong = fmt.Errorf("longer than %d MiB", MaxLine>>20)
 
 // decompressed gives the content of a log that may be gzipped, as rotation leaves it: told by its first bytes, not its name.
 func decompressed(in io.Reader) (io.Reader, error) {
@@ -44,7 +46,7 @@ func eachLine(in io.Reader, do func(number int, line []byte)) error {
 	for number := 1; ; {
 		part, err := reader.ReadSlice('\n')
 		switch {
-		case len(line)+len(part) > maxLine:
+		case len(line)+len(part) > MaxLine:
 			tooLong = true
 			line = line[:0]
 		case !tooLong:

@@ -1,0 +1,53 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+
+	"golang.org/x/term"
+
+	"github.com/ttlab/vmwarden/internal/logs"
+)
+
+// LogReader takes one log.
+type LogReader interface {
+	Read(name string, in io.Reader) error
+}
+
+// Stdin is how a command line names stdin.
+const Stdin = "-"
+
+// ReadLog hands a file, or stdin, to a reader, and shows on a terminal how far it is.
+func ReadLog(ctx context.Context, reader LogReader, file string, stdin io.Reader, terminal io.Writer) error {
+	if file == Stdin {
+		return reader.Read("stdin", newWatched(ctx, stdin, "stdin", 0, terminal))
+	}
+	opened, err := os.Open(file)
+	if err != nil {
+		return err
+	}
+	// It was only read: what closing says changes nothing.
+	defer func() { _ = opened.Close() }()
+	information, err := opened.Stat()
+	if err != nil {
+		return err
+	}
+	return reader.Read(file, newWatched(ctx, opened, file, information.Size(), terminal))
+}
+
+// ProgressTerminal is stderr where that is a terminal, else nil.
+func ProgressTerminal() io.Writer {
+	if term.IsTerminal(int(os.Stderr.Fd())) {
+		return os.Stderr
+	}
+	return nil
+}
+
+// NoticeBroken says on stderr which lines could not be read.
+func NoticeBroken(program string, stderr io.Writer, inputs []logs.Broken) {
+	for _, broken := range inputs {
+		fmt.Fprintf(stderr, "%s: %s\n", program, broken)
+	}
+}

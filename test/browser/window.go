@@ -1,0 +1,261 @@
+package browser
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// patience bounds one answer of the browser, on a machine that has other things to do.
+const patience = time.Minute
+
+// Window is a page in a chromium that takes keys. It is driven by the browser's own protocol, over a pipe.
+type Window struct {
+	t       *testing.T
+	to      io.Writer
+	from    *bufio.Reader
+	session string
+	next    int
+}
+
+// message is one of the protocol's.
+type message struct {
+	ID        int             `json:"id,omitempty"`
+	Method    string          `json:"method,omitempty"`
+	SessionID string          `json:"sessionId,omitempty"`
+	Params    any             `json:"params,omitempty"`
+	Result    json.RawMessage `json:"result,omitempty"`
+	Error     *struct {
+		Message string `json:"message"`
+	} `json:"error,omitempty"`
+}
+
+// Start opens a page in a browser that lives until the test ends.
+func Start(t *testing.T, text string) *Window {
+	t.Helper()
+	program, file, arguments := prepare(t, text)
+	arguments = append(arguments, "--remote-debugging-pipe")
+	ours, theirs := pipes(t), pipes(t)
+	command := exec.CommandContext(t.Context(), program, arguments...)
+	// The browser reads descriptor 3 and writes descriptor 4.
+	command.ExtraFiles = []*os.File{ours.read, theirs.write}
+	command.WaitDelay = patience
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = command.Process.Kill()
+		_ = command.Wait()
+	})
+	_ = ours.read.Close()
+	_ = theirs.write.Close()
+	if err := theirs.read.SetReadDeadline(time.Now().Add(10 * patience)); err != nil {
+		t.Fatal(err)
+	}
+	w := &Window{t: t, to: ours.write, from: bufio.NewReader(theirs.read)}
+	var target struct{ TargetID string }
+	w.call("Target.createTarget", map[string]any{"url": "about:blank"}, &target)
+	var attached struct{ SessionID string }
+	w.call("Target.attachToTarget", map[string]any{"targetId": target.TargetID, "flatten": true}, &attached)
+	w.session = attached.SessionID
+	w.call("Page.enable", nil, nil)
+	w.send("Page.navigate", map[string]any{"url": "file://" + file})
+	w.await("Page.loadEventFired")
+	return w
+}
+
+type pipe struct{ read, write *os.File }
+
+func pipes(t *testing.T) pipe {
+	t.Helper()
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = read.Close()
+		_ = write.Close()
+	})
+	return pipe{read, write}
+}
+
+// send sends a command and gives its number.
+func (w *Window) send(method string, params any) int {
+	w.t.Helper()
+	w.next++
+	text, err := json.Marshal(message{ID: w.next, Method: method, SessionID: w.session, Params: params})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if _, err := w.to.Write(append(text, 0)); err != nil {
+		w.t.Fatalf("%s: %v", method, err)
+	}
+	return w.next
+}
+
+func (w *Window) receive() message {
+	w.t.Helper()
+	text, err := w.from.ReadBytes(0)
+	if err != nil {
+		w.t.Fatalf("the browser says nothing more: %v", err)
+	}
+	var m message
+	if err := json.Unmarshal(text[:len(text)-1], &m); err != nil {
+		w.t.Fatal(err)
+	}
+	return m
+}
+
+func (w *Window) await(event string) {
+	w.t.Helper()
+	for {
+		if w.receive().Method == event {
+			return
+		}
+	}
+}
+
+// call sends a command and reads its answer into result, if that is not nil.
+func (w *Window) call(method string, params, result any) {
+	w.t.Helper()
+	id := w.send(method, params)
+	for {
+		m := w.receive()
+		if m.ID != id {
+			continue
+		}
+		if m.Error != nil {
+			w.t.Fatalf("%s: %s", method, m.Error.Message)
+		}
+		if result == nil {
+			return
+		}
+		if err := json.Unmarshal(m.Result, result); err != nil {
+			w.t.Fatal(err)
+		}
+		return
+	}
+}
+
+// Text evaluates an expression in the page, as text.
+func (w *Window) Text(expression string) string {
+	w.t.Helper()
+	var answer struct {
+		Result struct {
+			Value any `json:"value"`
+		} `json:"result"`
+	}
+	// A page's own policy does not bind the protocol.
+	w.call("Runtime.evaluate", map[string]any{"expression": "String(" + expression + ")"}, &answer)
+	return fmt.Sprint(answer.Result.Value)
+}
+
+// Press presses a key by its name, such as Tab or Enter.
+func (w *Window) Press(key string) {
+	w.t.Helper()
+	codes := map[string]int{"Tab": 9, "Enter": 13}
+	down := map[string]any{"type": "keyDown", "key": key, "code": key, "windowsVirtualKeyCode": codes[key]}
+	if key == "Enter" {
+		down["text"] = "\r"
+	}
+	w.call("Input.dispatchKeyEvent", down, nil)
+	w.call("Input.dispatchKeyEvent", map[string]any{"type": "keyUp", "key": key, "code": key, "windowsVirtualKeyCode": codes[key]}, nil)
+}
+
+// Type types a text where the focus is.
+func (w *Window) Type(text string) {
+	w.t.Helper()
+	for _, letter := range text {
+		w.call("Input.dispatchKeyEvent", map[string]any{"type": "char", "text": string(letter)}, nil)
+	}
+}
+
+// focused names what has the focus: an id, or a link's target.
+const focused = `document.activeElement.id || document.activeElement.getAttribute('href') || document.activeElement.tagName`
+
+// tabs presses Tab until the focus is there, and gives what it met on its way.
+func (w *Window) tabs(to string) []string {
+	w.t.Helper()
+	var met []string
+	for range 200 {
+		w.Press("Tab")
+		met = append(met, w.Text(focused))
+		if met[len(met)-1] == to {
+			return met
+		}
+	}
+	w.t.Fatalf("Tab never reaches %s: %v", to, met)
+	return nil
+}
+
+// ExpectKeyboard expects that a page of ours can be used by keys alone: the first Tab offers the way to the list, every chart takes the focus,
+// so that it can be scrolled, the search does, and finds; and from an entry that is found Enter leads to the section that explains it.
+func (w *Window) ExpectKeyboard(search, section string) {
+	w.t.Helper()
+	charts := w.Text(`document.querySelectorAll('.chart [tabindex="0"]').length`)
+	met := w.tabs("words")
+	if met[0] != "#list" {
+		w.t.Errorf("the first Tab leads to %s, want the way to the list", met[0])
+	}
+	scrolled := len(met) - 1 - len(slices.DeleteFunc(slices.Clone(met[:len(met)-1]), func(name string) bool { return name == "DIV" }))
+	if fmt.Sprint(scrolled) != charts {
+		w.t.Errorf("%d charts of %s take the focus: %v", scrolled, charts, met)
+	}
+	w.Type(search)
+	if told := w.Text(`document.getElementById('told').textContent`); !strings.HasPrefix(told, "1 of ") {
+		w.t.Errorf("the search for %q says %q", search, told)
+	}
+	if outline := w.Text(`getComputedStyle(document.activeElement).outlineStyle`); outline == "none" {
+		w.t.Error("what has the focus is not marked")
+	}
+	w.tabs("#" + section)
+	w.Press("Enter")
+	if at := w.Text("location.hash"); at != "#"+section {
+		w.t.Errorf("Enter leads to %s, want #%s", at, section)
+	}
+	if words := w.Text(`document.getElementById('words').value`); words != search {
+		w.t.Errorf("the search holds %q after that, want %q", words, search)
+	}
+}
+
+// ExpectPhone expects that nothing of the page reaches beyond the width of a phone.
+func (w *Window) ExpectPhone() {
+	w.t.Helper()
+	const width = 360
+	w.call("Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": 740, "deviceScaleFactor": 2, "mobile": true}, nil)
+	if reaches := w.Text("document.documentElement.scrollWidth"); reaches != fmt.Sprint(width) {
+		w.t.Errorf("the page is %s wide on a phone of %d", reaches, width)
+	}
+}
+
+// prepare writes the page to a file and gives the browser's arguments.
+func prepare(t *testing.T, text string) (program, file string, arguments []string) {
+	t.Helper()
+	program, err := exec.LookPath("chromium")
+	if err != nil {
+		t.Skip("chromium is not installed; make test-browser sees to it")
+	}
+	directory := t.TempDir()
+	file = filepath.Join(directory, "page.html")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	arguments = []string{
+		"--headless", "--disable-gpu", "--no-first-run", "--disable-dev-shm-usage", "--user-data-dir=" + filepath.Join(directory, "profile"),
+		// Nothing of a page that needs no network is to come from there.
+		"--host-resolver-rules=MAP * ~NOTFOUND",
+	}
+	if os.Getuid() == 0 {
+		// Chromium has no sandbox for root, and the page is our own.
+		arguments = append(arguments, "--no-sandbox")
+	}
+	return program, file, arguments
+}
