@@ -131,7 +131,7 @@ setup: ## Get PostgreSQL, and build Kubernetes and KubeVirt's definitions once (
 ##### Verify
 
 .PHONY: verify
-verify: ## Check format, code, modules, scripts, alerts, licences, secrets and generated files; name all faults
+verify: ## Check format, code, modules, scripts, alerts, chart, licences, secrets and generated files; name all faults
 	@$(MAKE) --keep-going $(checks)
 
 .PHONY: lint
@@ -152,7 +152,7 @@ verify-format:
 	if [ -n "$$unformatted" ]; then printf 'not formatted; run: make fmt\n%s\n' "$$unformatted" >&2; exit 1; fi
 
 # The modules below test/binaries are left out: they are what upstream's own builds resolve to, and `go build -mod=readonly` checks
-# that they are complete.
+# that they are complete. Of hack/data nothing is imported.
 .PHONY: verify-modules
 verify-modules:
 	@echo '== go.mod and go.sum'
@@ -193,9 +193,10 @@ verify-generated:
 	@echo '== generated files'
 	hack/verify-generated.sh
 
-# What the chart renders is tested by test/chart, and against a real API server's own schemas by the tests with a control plane.
+# What the chart renders is tested by test/chart, and applied to a real API server by the tests with a control plane.
 .PHONY: verify-chart
-verify-chart:
+verify-chart: ## Check the chart, and all that it renders against the schemas of its kinds
 	@echo '== chart'
 	$(call tool,helm) lint --strict --quiet charts/vmwarden --values charts/vmwarden/ci/newcomer-values.yaml
 	$(call tool,helm) lint --strict --quiet charts/vmwarden --values charts/vmwarden/ci/everything-values.yaml
+	hack/verify-chart.sh $(call tool,helm) -- $(call tool,kubeconform)
