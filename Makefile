@@ -22,12 +22,12 @@ tool = go tool -modfile=hack/tools/$(1)/go.mod $(1)
 chart_version := $(shell sed -n 's/^appVersion: //p' charts/vmwarden/Chart.yaml)
 
 scripts = .ci/run $$(find . -name '*.sh' -not -path './bin/*')
-checks := verify-format vet verify-modules verify-scripts verify-alerts verify-secrets verify-licenses verify-generated verify-chart lint
+checks := verify-format vet verify-modules verify-scripts verify-alerts verify-secrets verify-licenses verify-vulnerabilities verify-generated verify-chart lint
 
 .PHONY: help
 help: ## List the targets
 	@sed -n 's/^\([a-z][a-z0-9-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | while IFS=$$'\t' read -r target what; do \
-		printf '  make %-18s %s\n' "$$target" "$$what"; \
+		printf '  make %-22s %s\n' "$$target" "$$what"; \
 	done
 
 ##### Build
@@ -38,14 +38,19 @@ build: ## Build bin/webhook and bin/reapjob
 
 # No registry and no daemon: bin/vmwarden-image.tar is for `ctr images import`, `docker load` or skopeo.
 .PHONY: image
-image: build ## Make bin/vmwarden-image.tar, an image with both binaries, and bin/*.sbom.json, what is in them
-	$(call tool,cyclonedx-gomod) bin -json -output bin/webhook.sbom.json bin/webhook
-	$(call tool,cyclonedx-gomod) bin -json -output bin/reapjob.sbom.json bin/reapjob
-	go -C hack/image run . -o $(CURDIR)/bin/vmwarden-image.tar -tag $(or $(TAG),vmwarden:$(chart_version)) -arch $$(go env GOARCH) $(CURDIR)/bin/webhook $(CURDIR)/bin/reapjob
+image: build licenses ## Make bin/vmwarden-image.tar, an image with both binaries, and bin/*.sbom.json, what is in them
+	$(call tool,cyclonedx-gomod) bin -json -noserial -notimestamp -output bin/webhook.sbom.json bin/webhook
+	$(call tool,cyclonedx-gomod) bin -json -noserial -notimestamp -output bin/reapjob.sbom.json bin/reapjob
+	go -C hack/image run . -o $(CURDIR)/bin/vmwarden-image.tar -tag $(or $(TAG),vmwarden:$(chart_version)) -licenses $(CURDIR)/bin/licenses -arch $$(go env GOARCH) $(CURDIR)/bin/webhook $(CURDIR)/bin/reapjob
+
+.PHONY: licenses
+licenses: ## Put the licences of what the binaries carry into bin/licenses
+	hack/licenses.sh $(call tool,go-licenses) -- save bin/licenses
 
 .PHONY: generate
 generate: ## Generate anew what is generated from the source
 	go generate ./...
+	hack/licenses.sh $(call tool,go-licenses) -- list >docs/licenses.md
 	$(call tool,helm-docs) --chart-search-root charts --log-level warning
 
 .PHONY: fmt
@@ -131,7 +136,7 @@ setup: ## Get PostgreSQL, and build Kubernetes and KubeVirt's definitions once (
 ##### Verify
 
 .PHONY: verify
-verify: ## Check format, code, modules, scripts, alerts, chart, licences, secrets and generated files; name all faults
+verify: ## Check format, code, modules, scripts, alerts, chart, licences, vulnerabilities, secrets, generated files; name all faults
 	@$(MAKE) --keep-going $(checks)
 
 .PHONY: lint
@@ -187,6 +192,19 @@ verify-secrets:
 verify-licenses:
 	@echo '== licences of what the binaries carry'
 	hack/verify-licenses.sh $(call tool,go-licenses)
+
+# Against the database in hack/data, so that what is clean stays clean until somebody takes a newer one; VULNDB=https://vuln.go.dev asks the
+# newest, where it can be reached.
+.PHONY: verify-vulnerabilities
+verify-vulnerabilities: ## Look for known vulnerabilities that the binaries reach
+	@echo '== known vulnerabilities'
+	hack/verify-vulnerabilities.sh $(call tool,govulncheck)
+
+# Not among the checks that `make verify` makes: it compiles everything anew.
+.PHONY: verify-reproducible
+verify-reproducible: ## Build the last commit twice, and compare what is given away (3 minutes)
+	@echo '== two builds of one commit'
+	hack/verify-reproducible.sh
 
 .PHONY: verify-generated
 verify-generated:
