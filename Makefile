@@ -22,12 +22,12 @@ tool = go tool -modfile=hack/tools/$(1)/go.mod $(1)
 chart_version := $(shell sed -n 's/^appVersion: //p' charts/vmwarden/Chart.yaml)
 
 scripts = .ci/run $$(find . -name '*.sh' -not -path './bin/*')
-checks := verify-format vet verify-modules verify-scripts verify-alerts verify-secrets verify-licenses verify-generated verify-chart lint
+checks := verify-format vet verify-modules verify-scripts verify-alerts verify-secrets verify-licenses verify-vulnerabilities verify-generated verify-chart lint
 
 .PHONY: help
 help: ## List the targets
 	@sed -n 's/^\([a-z][a-z0-9-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | while IFS=$$'\t' read -r target what; do \
-		printf '  make %-18s %s\n' "$$target" "$$what"; \
+		printf '  make %-22s %s\n' "$$target" "$$what"; \
 	done
 
 ##### Build
@@ -38,14 +38,19 @@ build: ## Build bin/webhook and bin/reapjob
 
 # No registry and no daemon: bin/vmwarden-image.tar is for `ctr images import`, `docker load` or skopeo.
 .PHONY: image
-image: build ## Make bin/vmwarden-image.tar, an image with both binaries, and bin/*.sbom.json, what is in them
-	$(call tool,cyclonedx-gomod) bin -json -output bin/webhook.sbom.json bin/webhook
-	$(call tool,cyclonedx-gomod) bin -json -output bin/reapjob.sbom.json bin/reapjob
-	go -C hack/image run . -o $(CURDIR)/bin/vmwarden-image.tar -tag $(or $(TAG),vmwarden:$(chart_version)) -arch $$(go env GOARCH) $(CURDIR)/bin/webhook $(CURDIR)/bin/reapjob
+image: build licenses ## Make bin/vmwarden-image.tar, an image with both binaries, and bin/*.sbom.json, what is in them
+	$(call tool,cyclonedx-gomod) bin -json -noserial -notimestamp -output bin/webhook.sbom.json bin/webhook
+	$(call tool,cyclonedx-gomod) bin -json -noserial -notimestamp -output bin/reapjob.sbom.json bin/reapjob
+	go -C hack/image run . -o $(CURDIR)/bin/vmwarden-image.tar -tag $(or $(TAG),vmwarden:$(chart_version)) -licenses $(CURDIR)/bin/licenses -arch $$(go env GOARCH) $(CURDIR)/bin/webhook $(CURDIR)/bin/reapjob
+
+.PHONY: licenses
+licenses: ## Put the licences of what the binaries carry into bin/licenses
+	hack/licenses.sh $(call tool,go-licenses) -- save bin/licenses
 
 .PHONY: generate
 generate: ## Generate anew what is generated from the source
 	go generate ./...
+	hack/licenses.sh $(call tool,go-licenses) -- list >docs/licenses.md
 	$(call tool,helm-docs) --chart-search-root charts --log-level warning
 
 .PHONY: fmt
@@ -139,7 +144,7 @@ setup: ## Get PostgreSQL, and build Kubernetes and KubeVirt's definitions once (
 ##### Verify
 
 .PHONY: verify
-verify: ## Check format, code, modules, scripts, alerts, licences, secrets and generated files; name all faults
+verify: ## Check format, code, modules, scripts, alerts, chart, licences, vulnerabilities, secrets, generated files; name all faults
 	@$(MAKE) --keep-going $(checks)
 
 .PHONY: lint
@@ -160,7 +165,7 @@ verify-format:
 	if [ -n "$$unformatted" ]; then printf 'not formatted; run: make fmt\n%s\n' "$$unformatted" >&2; exit 1; fi
 
 # The modules below test/binaries are left out: they are what upstream's own builds resolve to, and `go build -mod=readonly` checks
-# that they are complete.
+# that they are complete. Of hack/data nothing is imported.
 .PHONY: verify-modules
 verify-modules:
 	@echo '== go.mod and go.sum'
@@ -196,14 +201,28 @@ verify-licenses:
 	@echo '== licences of what the binaries carry'
 	hack/verify-licenses.sh $(call tool,go-licenses)
 
+# Against the database in hack/data, so that what is clean stays clean until somebody takes a newer one; VULNDB=https://vuln.go.dev asks the
+# newest, where it can be reached.
+.PHONY: verify-vulnerabilities
+verify-vulnerabilities: ## Look for known vulnerabilities that the binaries reach
+	@echo '== known vulnerabilities'
+	hack/verify-vulnerabilities.sh $(call tool,govulncheck)
+
+# Not among the checks that `make verify` makes: it compiles everything anew.
+.PHONY: verify-reproducible
+verify-reproducible: ## Build the last commit twice, and compare what is given away (3 minutes)
+	@echo '== two builds of one commit'
+	hack/verify-reproducible.sh
+
 .PHONY: verify-generated
 verify-generated:
 	@echo '== generated files'
 	hack/verify-generated.sh
 
-# What the chart renders is tested by test/chart, and against a real API server's own schemas by the tests with a control plane.
+# What the chart renders is tested by test/chart, and applied to a real API server by the tests with a control plane.
 .PHONY: verify-chart
-verify-chart:
+verify-chart: ## Check the chart, and all that it renders against the schemas of its kinds
 	@echo '== chart'
 	$(call tool,helm) lint --strict --quiet charts/vmwarden --values charts/vmwarden/ci/newcomer-values.yaml
 	$(call tool,helm) lint --strict --quiet charts/vmwarden --values charts/vmwarden/ci/everything-values.yaml
+	hack/verify-chart.sh $(call tool,helm) -- $(call tool,kubeconform)

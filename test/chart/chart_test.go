@@ -105,11 +105,11 @@ func TestADrainIsNeverBlocked(t *testing.T) {
 }
 
 func TestAReleaseRunsTheReapersThatLiveWhereItDoes(t *testing.T) {
-	webhook := render(t, Release{Name: "vmwarden", Namespace: "vmwarden", Values: []string{split}})
+	webhook := render(t, Release{Name: "vmwarden", Namespace: "vmwarden", Values: []string{split(t)}})
 	if got := append(names(webhook, "CronJob"), names(webhook, "NetworkPolicy")...); len(got) != 1 || len(names(webhook, "Deployment")) != 1 {
 		t.Errorf("the webhook's release: %v", got)
 	}
-	reaper := render(t, Release{Name: "vmwarden", Namespace: "ttlab-dev", Values: []string{split}, Set: []string{"webhook.enabled=false"}})
+	reaper := render(t, Release{Name: "vmwarden", Namespace: "ttlab-dev", Values: []string{split(t)}, Set: []string{"webhook.enabled=false"}})
 	for kind, want := range map[string][]string{
 		"CronJob": {"ttlab-dev/vmwarden-reaper-dev"}, "ServiceAccount": {"ttlab-dev/reaper"}, "Deployment": nil, "ResourceQuota": nil,
 		"ClusterRole": nil, "ValidatingWebhookConfiguration": nil, "MutatingWebhookConfiguration": nil, "Secret": nil,

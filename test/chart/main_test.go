@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -34,22 +35,15 @@ environments:
     cap: 2
 `
 
-// split is an installation in which each environment runs its own reaper, beside its backend.
-const split = `
-environments:
-  - name: prod
-    backends: [{namespace: ttlab-prod, name: backend}]
-    reaper: {namespace: ttlab-prod, name: reaper}
-  - name: dev
-    backends: [{namespace: ttlab-dev, name: backend}]
-    reaper: {namespace: ttlab-dev, name: reaper}
-    sessionsDatabase: false
-config:
-  vmNamespace: class-7
-  podNamespaces: [class-7-pods, class-8-pods]
-  labels: {lab: school.example/lab, labValue: "yes", session: school.example/session, environment: school.example/env, golden: school.example/golden}
-  trustedControllers: [{namespace: kube-system, name: generic-garbage-collector}]
-`
+// split gives the values of an installation in which each environment runs its own reaper, beside its backend.
+func split(t *testing.T) string {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(helm.Dir(), "ci", "split-values.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(content)
+}
 
 func release(values ...string) Release {
 	return Release{Name: "vmwarden", Namespace: "vmwarden", Values: values}

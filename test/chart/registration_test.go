@@ -71,7 +71,7 @@ func TestEveryOperationThatARuleJudgesIsReviewed(t *testing.T) {
 }
 
 func TestOnlyTheLabsNamespacesAreReviewed(t *testing.T) {
-	mutating, validating := registered(t, render(t, release(split)))
+	mutating, validating := registered(t, render(t, release(split(t))))
 	want := []string{"class-7", "class-7-pods", "class-8-pods"}
 	for _, selector := range []string{mutating.NamespaceSelector.MatchExpressions[0].Key, validating.NamespaceSelector.MatchExpressions[0].Key} {
 		if selector != "kubernetes.io/metadata.name" {

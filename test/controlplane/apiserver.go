@@ -2,7 +2,6 @@ package controlplane
 
 import (
 	"context"
-	_ "embed"
 	"fmt"
 	"slices"
 	"strings"
@@ -19,11 +18,12 @@ const (
 	portTries = 5
 )
 
-//go:embed audit-policy.yaml
-var auditPolicy []byte
-
 func (c *ControlPlane) startAPIServer(ctx context.Context, path string, options Options) error {
-	if err := writeFile(c.path("audit-policy.yaml"), auditPolicy); err != nil {
+	policy, err := auditPolicyFor(options.AuditedUsers)
+	if err != nil {
+		return err
+	}
+	if err := writeFile(c.path("audit-policy.yaml"), policy); err != nil {
 		return err
 	}
 	for try := 1; ; try++ {

@@ -28,6 +28,8 @@ type Options struct {
 	Scheduler bool
 	// Definitions are CustomResourceDefinitions to install besides KubeVirt's, as YAML documents.
 	Definitions []byte
+	// AuditedUsers are users of whom the audit log has every request, reads too.
+	AuditedUsers []string
 	// APIServerFlags are added to kube-apiserver's command line, after, and so over, our own.
 	APIServerFlags []string
 }

@@ -39,6 +39,23 @@ var Environments = []string{"prod", "dev"}
 //go:embed config.yaml
 var Config string
 
+// WebhookAccount is the user that every replica of the webhook is.
+const WebhookAccount = "system:serviceaccount:" + ownNamespace + ":" + releaseName + "-webhook"
+
+// ReaperAccount is the user that an environment's reaper is.
+func ReaperAccount(environment string) string {
+	return "system:serviceaccount:ttlab-" + environment + ":reaper"
+}
+
+// Accounts are the users that vmwarden's own processes are. The audit log has all that they ask for.
+func Accounts() []string {
+	accounts := []string{WebhookAccount}
+	for _, environment := range Environments {
+		accounts = append(accounts, ReaperAccount(environment))
+	}
+	return accounts
+}
+
 // Lab is a running lab.
 type Lab struct {
 	ControlPlane *controlplane.ControlPlane
@@ -95,6 +112,7 @@ func (l *Lab) start(ctx context.Context, options Options) error {
 		wanted.Progress = l.progress
 		// Some clusters have it on; with it, whoever sets an owner needs the right to delete.
 		wanted.AdmissionPlugins = append(slices.Clone(wanted.AdmissionPlugins), "OwnerReferencesPermissionEnforcement")
+		wanted.AuditedUsers = append(slices.Clone(wanted.AuditedUsers), Accounts()...)
 		l.ControlPlane, err = controlplane.Start(startContext, wanted)
 		return err
 	})
