@@ -22,12 +22,13 @@ type Options struct {
 
 // Collector reads logs and keeps what is of use.
 type Collector struct {
-	options  Options
-	wanted   *wanted
-	records  logs.Newest[*record]
-	byReview map[string]*record
-	reading  Reading
-	facts    *Facts
+	options Options
+	wanted  *wanted
+	records logs.Newest[*record]
+	// byKey finds a record again: two logs tell of one denial, and a line may be given twice.
+	byKey   map[string]*record
+	reading Reading
+	facts   *Facts
 }
 
 // NewCollector makes a Collector for a session or the name of a virtual machine.
@@ -38,8 +39,8 @@ func NewCollector(asked string, options Options) *Collector {
 }
 
 func (c *Collector) begin() {
-	c.byReview = map[string]*record{}
-	c.records = logs.Newest[*record]{Limit: recordLimit, At: (*record).at, Forget: func(r *record) { delete(c.byReview, r.review) }}
+	c.byKey = map[string]*record{}
+	c.records = logs.Newest[*record]{Limit: recordLimit, At: (*record).at, Forget: func(r *record) { delete(c.byKey, r.key()) }}
 	// Lists in a document for programs are never null.
 	c.reading = Reading{Inputs: []string{}, Broken: []logs.Broken{}}
 }
@@ -73,17 +74,14 @@ func (c *Collector) Read(name string, in io.Reader) error {
 
 // take keeps a record. A denial that two logs tell of is kept once: the audit log's time, our own log's text.
 func (c *Collector) take(r *record) {
-	if r.review == "" {
-		c.records.Add(r)
-		return
-	}
-	known := c.byReview[r.review]
+	known := c.byKey[r.key()]
 	if known == nil {
-		c.byReview[r.review] = r
+		c.byKey[r.key()] = r
 		c.records.Add(r)
 		return
 	}
 	if known.Source == r.Source {
+		// The line was given twice, as where a log was copied while it was rotated.
 		return
 	}
 	audited, own := known, r

@@ -263,7 +263,7 @@ func (l *life) state() (*audit.Metadata, Source) {
 func (l *life) mark() (lab.Reaped, Source, bool) {
 	read := func(value string) (lab.Reaped, bool) {
 		mark, err := lab.ParseReaped(value)
-		return mark, err == nil && mark.Reason != ""
+		return mark, err == nil && mark.Reason != "" && !mark.Since.IsZero() && !mark.DeletionAskedAt.IsZero()
 	}
 	if state, source := l.state(); state != nil {
 		if mark, ok := read(state.Annotations[lab.ReapedAnnotation]); ok {

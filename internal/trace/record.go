@@ -2,6 +2,7 @@ package trace
 
 import (
 	"bytes"
+	"fmt"
 	"time"
 
 	"github.com/ttlab/vmwarden/internal/audit"
@@ -27,6 +28,15 @@ type record struct {
 	bodiless bool
 	// mark is the reaper's annotation as somebody writes it.
 	mark string
+}
+
+// key is the same for what is the same: a denial has its review; of all else the whole line, with its time and the audit id, which a client
+// may choose.
+func (r *record) key() string {
+	if r.review != "" {
+		return r.review
+	}
+	return fmt.Sprint(r.Source, r.Time.UnixNano(), r.Who, r.Object, r.What, r.Reference, r.Text)
 }
 
 // at gives the record's time, for what keeps the newest.

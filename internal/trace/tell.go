@@ -98,8 +98,8 @@ func (c *Collector) dates(l *life) []Line {
 	return lines
 }
 
-// collapsed makes one line of what happened again and again: the same line in a row, and the writes of a status, of which controllers
-// make many, between two lines of another kind.
+// collapsed makes one line of what happened again and again: the same line in a row, and what controllers write many times, between two
+// lines of another kind.
 func collapsed(lines []Line) []Line {
 	all := []Line{}
 	open := map[string]int{}
@@ -114,13 +114,19 @@ func collapsed(lines []Line) []Line {
 			all[at].Last = &last
 			continue
 		}
-		if !strings.Contains(line.Text, " of status") {
+		if !line.routine() {
 			clear(open)
 		}
 		open[key] = len(all)
 		all = append(all, line)
 	}
 	return all
+}
+
+// routine tells a controller's way of keeping a status: KubeVirt's instances and Pods have theirs written all the time.
+func (l Line) routine() bool {
+	part := strings.HasPrefix(l.Object, strings.ToLower(instanceKind)+"/") || strings.HasPrefix(l.Object, strings.ToLower(podKind)+"/")
+	return l.What == Changed && (part || strings.Contains(l.Text, " of status"))
 }
 
 // notKnown says what the sources cannot tell.

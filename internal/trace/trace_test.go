@@ -312,9 +312,10 @@ func TestTheManyWritesOfAStatusAreOneLine(t *testing.T) {
 	var lines []string
 	for minute := range 100 {
 		lines = append(lines, entry(minute, "patch", "virt-controller", ref("subresource", "status")))
+		lines = append(lines, entry(minute, "update", "virt-handler", about("virtualmachineinstances", machineName)))
 	}
 	report := told(t, machineName, append(lines, entry(200, "patch", "alice"))...)
-	if len(report.Timeline) != 2 || report.Timeline[0].Times != 100 || !report.Timeline[0].Last.Equal(noon.Add(99*time.Minute)) {
+	if len(report.Timeline) != 3 || report.Timeline[0].Times != 100 || !report.Timeline[0].Last.Equal(noon.Add(99*time.Minute)) {
 		t.Errorf("%d lines, the first %+v", len(report.Timeline), report.Timeline[0])
 	}
 	expect(t, only(t, report), Changed, AuditLog, "1 × by alice")
@@ -377,4 +378,39 @@ func TestWhoIsAReaperIsTheConfigurationsToSay(t *testing.T) {
 		read(t, c, entry(1, "create", backendUser, reviewed), entry(2, "delete", who, removed("uid-1")))
 		expect(t, only(t, c.Report()), Reaped, want)
 	}
+}
+
+func TestALineThatIsGivenTwiceIsToldOnce(t *testing.T) {
+	line := entry(1, "update", "alice")
+	expect(t, only(t, told(t, machineName, line, line)), Changed, AuditLog, "1 × by alice")
+	// A client may choose the audit id.
+	other := strings.ReplaceAll(entry(2, "update", "alice"), "audit-2-update", "audit-1-update")
+	expect(t, only(t, told(t, machineName, line, other)), Changed, AuditLog, "2 × by alice")
+}
+
+func TestARequestThatWasOnlyReceivedIsNoChange(t *testing.T) {
+	received := strings.ReplaceAll(entry(1, "update", "alice"), "ResponseComplete", "RequestReceived")
+	if lines := story(told(t, machineName, received)); len(lines) > 0 {
+		t.Errorf("told: %v", lines)
+	}
+}
+
+func TestWhatIsKnownToTheSecondStandsAfterWhatHappenedWithinIt(t *testing.T) {
+	c := newCollector(t, machineName)
+	read(t, c, strings.ReplaceAll(entry(1, "update", "alice"), "12:01:00Z", "12:01:00.9Z"))
+	c.Add(Facts{At: noon.Add(time.Hour), Namespace: "lab-vms", Looked: true, Machines: []metav1.PartialObjectMetadata{clusterMachine()}, Events: []corev1.Event{{
+		InvolvedObject: corev1.ObjectReference{Kind: "ConfigMap", Name: "status"}, FirstTimestamp: metav1.NewTime(noon.Add(time.Minute)), Message: "session " + session + ".",
+	}}})
+	want := []string{"cluster virtualmachine/" + machineName + " created", "audit log virtualmachine/" + machineName + " changed", "Event configmap/status event"}
+	if got := story(c.Report()); !slices.Equal(got[:min(3, len(got))], want) {
+		t.Errorf("time line %v, want %v first", got, want)
+	}
+}
+
+func TestAMarkThatTellsNoTimeIsNone(t *testing.T) {
+	c := newCollector(t, machineName)
+	c.Add(Facts{At: noon.Add(time.Hour), Namespace: "lab-vms", Looked: true, Machines: []metav1.PartialObjectMetadata{clusterMachine(func(m *metav1.PartialObjectMetadata) {
+		m.Annotations[lab.ReapedAnnotation] = `{"reason":"expired"}`
+	})}})
+	expect(t, only(t, c.Report()), Reaped, Cluster, "not reaped")
 }
