@@ -2,6 +2,7 @@ package browser
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -12,10 +13,12 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 // patience bounds one answer of the browser, on a machine that has other things to do.
-const patience = time.Minute
+const patience = 30 * time.Second
 
 // Window is a page in a chromium that takes keys. It is driven by the browser's own protocol, over a pipe.
 type Window struct {
@@ -57,7 +60,7 @@ func Start(t *testing.T, text string) *Window {
 	})
 	_ = ours.read.Close()
 	_ = theirs.write.Close()
-	if err := theirs.read.SetReadDeadline(time.Now().Add(10 * patience)); err != nil {
+	if err := theirs.read.SetReadDeadline(time.Now().Add(20 * patience)); err != nil {
 		t.Fatal(err)
 	}
 	w := &Window{t: t, to: ours.write, from: bufio.NewReader(theirs.read)}
@@ -158,6 +161,30 @@ func (w *Window) Text(expression string) string {
 	return fmt.Sprint(answer.Result.Value)
 }
 
+// expect waits until an expression gives what is wanted: the browser does what a key asks for when it gets to it, frame by frame.
+func (w *Window) expect(what, expression string, wanted func(string) bool) {
+	w.t.Helper()
+	const frame = `new Promise(resolve => requestAnimationFrame(() => resolve(String(%s))))`
+	end := time.Now().Add(patience)
+	for {
+		var answer struct {
+			Result struct {
+				Value string `json:"value"`
+			} `json:"result"`
+		}
+		w.call("Runtime.evaluate", map[string]any{"expression": fmt.Sprintf(frame, expression), "awaitPromise": true}, &answer)
+		if wanted(answer.Result.Value) {
+			return
+		}
+		if time.Now().After(end) {
+			w.t.Errorf("%s: it is %q", what, answer.Result.Value)
+			return
+		}
+	}
+}
+
+func is(want string) func(string) bool { return func(got string) bool { return got == want } }
+
 // Press presses a key by its name, such as Tab or Enter.
 func (w *Window) Press(key string) {
 	w.t.Helper()
@@ -210,20 +237,12 @@ func (w *Window) ExpectKeyboard(search, section string) {
 		w.t.Errorf("%d charts of %s take the focus: %v", scrolled, charts, met)
 	}
 	w.Type(search)
-	if told := w.Text(`document.getElementById('told').textContent`); !strings.HasPrefix(told, "1 of ") {
-		w.t.Errorf("the search for %q says %q", search, told)
-	}
-	if outline := w.Text(`getComputedStyle(document.activeElement).outlineStyle`); outline == "none" {
-		w.t.Error("what has the focus is not marked")
-	}
+	w.expect("the search finds one for "+search, `document.getElementById('told').textContent`, func(told string) bool { return strings.HasPrefix(told, "1 of ") })
+	w.expect("what has the focus is marked", `getComputedStyle(document.activeElement).outlineStyle`, func(outline string) bool { return outline != "none" })
 	w.tabs("#" + section)
 	w.Press("Enter")
-	if at := w.Text("location.hash"); at != "#"+section {
-		w.t.Errorf("Enter leads to %s, want #%s", at, section)
-	}
-	if words := w.Text(`document.getElementById('words').value`); words != search {
-		w.t.Errorf("the search holds %q after that, want %q", words, search)
-	}
+	w.expect("Enter leads to "+section, "location.hash", is("#"+section))
+	w.expect("the search is kept", `document.getElementById('words').value`, is(search))
 }
 
 // ExpectPhone expects that nothing of the page reaches beyond the width of a phone.
@@ -231,9 +250,26 @@ func (w *Window) ExpectPhone() {
 	w.t.Helper()
 	const width = 360
 	w.call("Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": 740, "deviceScaleFactor": 2, "mobile": true}, nil)
-	if reaches := w.Text("document.documentElement.scrollWidth"); reaches != fmt.Sprint(width) {
-		w.t.Errorf("the page is %s wide on a phone of %d", reaches, width)
+	w.expect(fmt.Sprintf("the page fits a phone of %d", width), "document.documentElement.scrollWidth", is(fmt.Sprint(width)))
+}
+
+// scratch is a directory for a browser. Its children outlive it by a moment and write on, so that one attempt to remove it may not do.
+func scratch(t *testing.T) string {
+	t.Helper()
+	directory, err := os.MkdirTemp("", "vmwarden-browser")
+	if err != nil {
+		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		ctx := context.WithoutCancel(t.Context())
+		err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, patience, true, func(context.Context) (bool, error) {
+			return os.RemoveAll(directory) == nil, nil
+		})
+		if err != nil {
+			t.Errorf("removing what the browser wrote: %v", err)
+		}
+	})
+	return directory
 }
 
 // prepare writes the page to a file and gives the browser's arguments.
@@ -243,7 +279,7 @@ func prepare(t *testing.T, text string) (program, file string, arguments []strin
 	if err != nil {
 		t.Skip("chromium is not installed; make test-browser sees to it")
 	}
-	directory := t.TempDir()
+	directory := scratch(t)
 	file = filepath.Join(directory, "page.html")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
