@@ -113,7 +113,7 @@ func (c *Collector) whoChanged(l *life) Answer {
 	counts := map[string]int{}
 	var last *record
 	for _, r := range l.all(Changed) {
-		if strings.Contains(r.Text, " of status") || strings.HasPrefix(r.Text, "dry run") {
+		if strings.Contains(r.Text, statusWrite) || strings.HasPrefix(r.Text, "dry run") {
 			continue
 		}
 		counts[r.Who]++

@@ -154,6 +154,9 @@ func (c *Collector) created(e *audited) *record {
 	if e.Annotation("decision") == "" && e.object.kind == machineKind {
 		facts = append(facts, "not reviewed by vmwarden")
 	}
+	if e.object.name == "" {
+		facts = append(facts, "its name was made by the API server and stands not in this entry")
+	}
 	r := c.base(e, Created, strings.Join(facts, ", "))
 	r.state = e.Response
 	return r

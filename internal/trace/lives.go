@@ -178,7 +178,11 @@ func (c *Collector) finish(l *life) {
 			continue
 		}
 		if r.What == Changed && before != nil {
-			r.Text += ": " + difference(c.options.Labels, before, r.state)
+			if what := difference(c.options.Labels, before, r.state); what != "" {
+				r.Text += ": " + what
+			} else if !strings.Contains(r.Text, statusWrite) {
+				r.Text += ": nothing that is watched here"
+			}
 		}
 		before = r.state
 	}
@@ -187,7 +191,7 @@ func (c *Collector) finish(l *life) {
 	}
 }
 
-// difference says in words what of the metadata changed, as far as it matters here.
+// difference says in words what of the metadata changed, as far as it matters here; empty for nothing.
 func difference(labels lab.Labels, before, after *audit.Metadata) string {
 	var texts []string
 	compare := func(what string, from, to string) {
@@ -204,9 +208,6 @@ func difference(labels lab.Labels, before, after *audit.Metadata) string {
 	compare("finalizers", strings.Join(before.Finalizers, ","), strings.Join(after.Finalizers, ","))
 	if before.Generation != after.Generation {
 		texts = append(texts, fmt.Sprintf("spec (generation %d → %d)", before.Generation, after.Generation))
-	}
-	if len(texts) == 0 {
-		return "nothing that is watched here"
 	}
 	return strings.Join(texts, ", ")
 }

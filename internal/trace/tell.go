@@ -20,8 +20,8 @@ func (c *Collector) Report() Report {
 	report := Report{Asked: c.wanted.asked, Machines: []Machine{}, Timeline: []Line{}, NotKnown: []string{}, Read: c.reading}
 	report.Read.LeftOut, report.Read.Cluster = c.records.Dropped, c.facts != nil
 	for _, r := range records {
-		if machine, part := machineOf(r.object); part && r.object.kind != machineKind {
-			r.UID = partOf(lives, machine, r.Time)
+		if r.object.kind != machineKind {
+			r.UID = lifeAround(lives, r)
 		}
 		report.Timeline = append(report.Timeline, r.Line)
 	}
@@ -55,10 +55,25 @@ func (l Line) order() time.Time {
 	return l.Time
 }
 
-// partOf gives the UID of the machine in whose life something happened to its instance or Pod.
-func partOf(lives []*life, name string, at time.Time) (uid string) {
+// lifeAround gives the UID of the machine in whose life something happened to its instance or launcher Pod. The API server makes a Pod's
+// name, so that the entry of its creation has none: then it is the session's machine, if there is one alone.
+func lifeAround(lives []*life, r *record) (uid string) {
+	machine, part := machineOf(r.object)
+	nameless := r.object.kind == podKind && r.object.name == ""
+	if nameless {
+		var there []*life
+		for _, l := range lives {
+			if l.session == r.session && l.covers(r.Time) {
+				there = append(there, l)
+			}
+		}
+		if len(there) != 1 {
+			return ""
+		}
+		return there[0].uid
+	}
 	for _, l := range lives {
-		if l.name == name && !l.from().After(at.Add(sameMoment)) {
+		if part && l.name == machine && !l.from().After(r.Time.Add(sameMoment)) {
 			uid = l.uid
 		}
 	}
@@ -123,10 +138,14 @@ func collapsed(lines []Line) []Line {
 	return all
 }
 
-// routine tells a controller's way of keeping a status: KubeVirt's instances and Pods have theirs written all the time.
+// statusWrite is in the text of every write of a status.
+const statusWrite = " of status"
+
+// routine tells a controller's way of keeping a status: KubeVirt's instances and Pods have theirs written all the time, and many a write
+// meets another's.
 func (l Line) routine() bool {
 	part := strings.HasPrefix(l.Object, strings.ToLower(instanceKind)+"/") || strings.HasPrefix(l.Object, strings.ToLower(podKind)+"/")
-	return l.What == Changed && (part || strings.Contains(l.Text, " of status"))
+	return l.What == Refused || l.What == Changed && (part || strings.Contains(l.Text, statusWrite))
 }
 
 // notKnown says what the sources cannot tell.

@@ -414,3 +414,22 @@ func TestAMarkThatTellsNoTimeIsNone(t *testing.T) {
 	})}})
 	expect(t, only(t, c.Report()), Reaped, Cluster, "not reaped")
 }
+
+func TestALauncherWhoseNameIsNotInTheLogIsTheMachinesWhereTheSessionHasOneAlone(t *testing.T) {
+	launcher := entry(2, "create", "virt-controller", reviewed, about("pods", ""))
+	uidOf := func(report Report) string {
+		at := slices.IndexFunc(report.Timeline, func(l Line) bool { return l.Object == "pod/?" })
+		if at < 0 {
+			t.Fatalf("the launcher is not told: %v", story(report))
+		}
+		return report.Timeline[at].UID
+	}
+	first, second := entry(0, "create", backendUser, reviewed, answered(document{"name": machineName, "uid": "uid-1"})),
+		entry(1, "create", backendUser, reviewed, about("virtualmachines", machineName+"b"), answered(document{"name": machineName + "b", "uid": "uid-2"}))
+	if uid := uidOf(told(t, session, first, launcher)); uid != "uid-1" {
+		t.Errorf("of one machine it is that of %q", uid)
+	}
+	if uid := uidOf(told(t, session, first, second, launcher)); uid != "" {
+		t.Errorf("of two machines it is that of %q", uid)
+	}
+}
