@@ -55,7 +55,10 @@ func Start(t *testing.T, text string) *Window {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = command.Process.Kill()
+		// By itself it ends its children first.
+		_, _ = ours.write.WriteString(`{"id":0,"method":"Browser.close"}` + "\x00")
+		timer := time.AfterFunc(patience, func() { _ = command.Process.Kill() })
+		defer timer.Stop()
 		_ = command.Wait()
 	})
 	_ = ours.read.Close()
@@ -253,17 +256,15 @@ func (w *Window) ExpectPhone() {
 	w.expect(fmt.Sprintf("the page fits a phone of %d", width), "document.documentElement.scrollWidth", is(fmt.Sprint(width)))
 }
 
-// scratch is a directory for a browser. Its children outlive it by a moment and write on, so that one attempt to remove it may not do.
+// scratch is a directory for a browser. Its children outlive it by a moment and write on, so that one attempt to remove what they write may
+// not do.
 func scratch(t *testing.T) string {
 	t.Helper()
-	directory, err := os.MkdirTemp("", "vmwarden-browser")
-	if err != nil {
-		t.Fatal(err)
-	}
+	directory := t.TempDir()
 	t.Cleanup(func() {
 		ctx := context.WithoutCancel(t.Context())
 		err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, patience, true, func(context.Context) (bool, error) {
-			return os.RemoveAll(directory) == nil, nil
+			return os.RemoveAll(filepath.Join(directory, profile)) == nil, nil
 		})
 		if err != nil {
 			t.Errorf("removing what the browser wrote: %v", err)
@@ -271,6 +272,9 @@ func scratch(t *testing.T) string {
 	})
 	return directory
 }
+
+// profile is where a browser keeps what it writes.
+const profile = "profile"
 
 // prepare writes the page to a file and gives the browser's arguments.
 func prepare(t *testing.T, text string) (program, file string, arguments []string) {
@@ -285,7 +289,7 @@ func prepare(t *testing.T, text string) (program, file string, arguments []strin
 		t.Fatal(err)
 	}
 	arguments = []string{
-		"--headless", "--disable-gpu", "--no-first-run", "--disable-dev-shm-usage", "--user-data-dir=" + filepath.Join(directory, "profile"),
+		"--headless", "--disable-gpu", "--no-first-run", "--disable-dev-shm-usage", "--user-data-dir=" + filepath.Join(directory, profile),
 		// Nothing of a page that needs no network is to come from there.
 		"--host-resolver-rules=MAP * ~NOTFOUND",
 	}
