@@ -105,6 +105,11 @@ func TestATraceTellsTheLifeOfAMachineFromItsDenialToItsEnd(t *testing.T) {
 		prodBackend = "system:serviceaccount:ttlab-prod:backend"
 		prodReaper  = "system:serviceaccount:ttlab-prod:reaper"
 	)
+	// Whoever does not lead sees nothing go.
+	await(t, "a leader", func(context.Context) error {
+		_, _, err := leader(t)
+		return err
+	})
 	session := sessionID('W', 1)
 	name := backend.Lesson{Session: session}.VMName()
 
