@@ -175,8 +175,7 @@ func (l *Lab) Stop() error {
 	if l.Webhook != nil {
 		problems = append(problems, l.Webhook.close())
 	}
-	problems = append(problems, l.races())
-	problems = append(problems, l.group.Close())
+	problems = append(problems, l.races(), l.group.Close())
 	if l.Postgres != nil {
 		problems = append(problems, l.Postgres.Stop())
 	}
