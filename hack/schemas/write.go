@@ -115,8 +115,8 @@ func writeJSON(path string, content any) error {
 	if err != nil {
 		return fmt.Errorf("encoding %s: %w", path, err)
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
 		return err
 	}
-	return os.WriteFile(path, encoded, 0o644)
+	return os.WriteFile(path, encoded, 0o600)
 }

@@ -22,6 +22,12 @@ type CapMetrics struct {
 	attempts  prometheus.Histogram
 }
 
+// The outcomes of a decision on a place.
+const (
+	outcomeCounted   = "counted"
+	outcomeUncertain = "uncertain"
+)
+
 // NewCapMetrics registers the metrics.
 func NewCapMetrics(contract lab.Contract, registry prometheus.Registerer) *CapMetrics {
 	gauge := func(name, help string, labels ...string) *prometheus.GaugeVec {
@@ -44,6 +50,10 @@ func NewCapMetrics(contract lab.Contract, registry prometheus.Registerer) *CapMe
 		attempts: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "vmwarden_cap_attempts", Help: "Attempts that a decision on one or more creates took.", Buckets: []float64{1, 2, 3, 5, 10, 20, 50},
 		}),
+	}
+	// From the start at 0: what a series begins with Prometheus takes for no increase, and the first decision of every replica would be in no rate.
+	for _, outcome := range []string{outcomeCounted, outcomeUncertain} {
+		m.duration.WithLabelValues(outcome)
 	}
 	registry.MustRegister(m.duration, m.places, m.limits, m.cpu, m.memory, m.conflicts, m.attempts)
 	return m
@@ -81,9 +91,9 @@ func (m *CapMetrics) Counted(tally ledger.Tally) {
 }
 
 func (m *CapMetrics) observe(elapsed time.Duration, err error) {
-	outcome := "counted"
+	outcome := outcomeCounted
 	if err != nil {
-		outcome = "uncertain"
+		outcome = outcomeUncertain
 	}
 	m.duration.WithLabelValues(outcome).Observe(elapsed.Seconds())
 }

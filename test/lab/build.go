@@ -18,7 +18,7 @@ func (l *Lab) build(ctx context.Context) (webhook, reapjob string, err error) {
 }
 
 func buildInto(ctx context.Context, directory string, flags ...string) (webhook, reapjob string, err error) {
-	arguments := slices.Concat([]string{"build", "-o", directory + string(filepath.Separator)}, flags,
+	arguments := slices.Concat([]string{"build", "-o", directory + string(filepath.Separator)}, buildFlags(), flags,
 		[]string{"github.com/ttlab/vmwarden/cmd/webhook", "github.com/ttlab/vmwarden/cmd/reapjob"})
 	command := exec.CommandContext(ctx, "go", arguments...)
 	if output, err := command.CombinedOutput(); err != nil {

@@ -54,7 +54,7 @@ func (l *Lab) ReapjobCommand(ctx context.Context, environment, databaseURL, conf
 		return nil, err
 	}
 	arguments = append(arguments, "--config", config, "--environment", environment, "--kubeconfig", kubeconfig)
-	return newCommand(ctx, l.reapjob, []string{"DATABASE_URL=" + databaseURL}, arguments...), nil
+	return newCommand(ctx, l.reapjob, []string{"DATABASE_URL=" + databaseURL, l.raceEnvironment()}, arguments...), nil
 }
 
 // ReaperConfig signs in as an environment's reaper.
@@ -67,11 +67,7 @@ func (l *Lab) BinaryDir() string { return filepath.Dir(l.reapjob) }
 
 // Binary runs one of vmwarden's binaries, "webhook" or "reapjob", as it is.
 func (l *Lab) Binary(ctx context.Context, name string, arguments ...string) (Run, error) {
-	return runBinary(ctx, filepath.Join(l.BinaryDir(), name), nil, arguments...)
-}
-
-func runBinary(ctx context.Context, path string, environment []string, arguments ...string) (Run, error) {
-	return runCommand(newCommand(ctx, path, environment, arguments...))
+	return runCommand(newCommand(ctx, filepath.Join(l.BinaryDir(), name), []string{l.raceEnvironment()}, arguments...))
 }
 
 func newCommand(ctx context.Context, path string, environment []string, arguments ...string) *exec.Cmd {

@@ -199,6 +199,7 @@ func (w *Webhook) launch(ctx context.Context, number int, spec ReplicaSpec) (*Re
 	replica.process, err = w.lab.group.Start(ctx, process.Spec{
 		Name:    fmt.Sprintf("webhook-%d", number),
 		Path:    cmp.Or(spec.Binary, w.binary),
+		Env:     append(os.Environ(), w.lab.raceEnvironment()),
 		LogFile: spec.LogFile,
 		Args: []string{
 			"serve", "--config", configuration, "--cert-dir", w.path("tls"), "--kubeconfig", kubeconfig,

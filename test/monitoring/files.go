@@ -67,6 +67,15 @@ type Query struct {
 	Panel, Expr string
 }
 
+// Grafana fills these in; whatever it fills in is PromQL of this kind.
+var variables = strings.NewReplacer("$__rate_interval", "5m", "$__range", "1h", "$environment", "prod|dev", "$reason", "expired|orphan")
+
+// Filled is the query as Prometheus is asked it.
+func (q Query) Filled() string { return variables.Replace(q.Expr) }
+
+// RulesFile is the path of the file that Rules reads.
+func RulesFile() string { return path("charts/vmwarden/files/alerts.yaml") }
+
 // Queries gives the dashboard's queries in their order.
 func Queries() ([]Query, error) {
 	var dashboard struct {
@@ -150,9 +159,14 @@ func readYAML(name string, into any) error {
 	return nil
 }
 
-func read(name string) ([]byte, error) {
+// path is where a file is that is named from the module's root.
+func path(name string) string {
 	_, self, _, _ := runtime.Caller(0)
-	content, err := os.ReadFile(filepath.Join(filepath.Dir(self), "..", "..", name))
+	return filepath.Join(filepath.Dir(self), "..", "..", name)
+}
+
+func read(name string) ([]byte, error) {
+	content, err := os.ReadFile(path(name))
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", name, err)
 	}

@@ -107,3 +107,14 @@ func TestMetricNamesLeavesOutWhatIsNoMetric(t *testing.T) {
 		}
 	}
 }
+
+func TestSelectorsKeepTheLabelsThatAreAskedFor(t *testing.T) {
+	for query, want := range map[string][]string{
+		`max by (a) (a{b=~"c|d{}", e!="\"f\""}) and a == 1`:                          {"a", `a{b=~"c|d{}", e!="\"f\""}`},
+		`sum(rate(b_total{c="a"}[10m])) / on (a) b_total{c="a"} unless d offset 10m`: {`b_total{c="a"}`, "d"},
+	} {
+		if got := Selectors(query); !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", query, got, want)
+		}
+	}
+}

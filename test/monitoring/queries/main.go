@@ -5,15 +5,11 @@ package main
 import (
 	"fmt"
 	"os"
-	"strings"
 
 	"sigs.k8s.io/yaml"
 
 	"github.com/ttlab/vmwarden/test/monitoring"
 )
-
-// Grafana fills these in; whatever it fills in is PromQL of this kind.
-var variables = strings.NewReplacer("$__rate_interval", "5m", "$__range", "1h", "$environment", "prod", "$reason", "expired")
 
 type rule struct {
 	Record string `json:"record"`
@@ -44,7 +40,7 @@ func rules() ([]byte, error) {
 	dashboard := group{Name: "dashboard"}
 	for i, query := range queries {
 		// promtool takes two rules of one name and no labels for one, and names the rule in which it finds a mistake.
-		dashboard.Rules = append(dashboard.Rules, rule{Record: fmt.Sprintf("query%d", i), Expr: variables.Replace(query.Expr)})
+		dashboard.Rules = append(dashboard.Rules, rule{Record: fmt.Sprintf("query%d", i), Expr: query.Filled()})
 	}
 	content, err := yaml.Marshal(map[string][]group{"groups": {dashboard}})
 	if err != nil {
