@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/ttlab/vmwarden/test/chart"
+	"github.com/ttlab/vmwarden/test/controlplane"
 	"github.com/ttlab/vmwarden/test/lab"
 )
 
@@ -31,8 +33,7 @@ func run(m *testing.M) (status int) {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	var err error
-	if shared, err = lab.Start(ctx, os.Stderr, replicas); err != nil {
+	if err := start(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
@@ -43,4 +44,20 @@ func run(m *testing.M) (status int) {
 		}
 	}()
 	return m.Run()
+}
+
+// start starts a lab that knows the kinds of all that the chart can render.
+func start(ctx context.Context) error {
+	helm, err := chart.NewHelm(ctx)
+	if err != nil {
+		return err
+	}
+	definitions, err := helm.Definitions(ctx)
+	if err != nil {
+		return err
+	}
+	shared, err = lab.StartWith(ctx, lab.Options{
+		Progress: os.Stderr, Replicas: replicas, ControlPlane: controlplane.Options{Definitions: definitions},
+	})
+	return err
 }
