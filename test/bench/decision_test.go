@@ -1,5 +1,4 @@
-// Package bench measures decisions on a real control plane. docs/caps.md tells how, and what came out.
-package bench
+package main
 
 import (
 	"context"
