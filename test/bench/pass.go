@@ -127,8 +127,8 @@ func timed(command *exec.Cmd, looking bool) (processRun, error) {
 			return run, nil
 		case <-looks.C:
 			// A process that has just ended has no memory any more.
-			if _, most, err := memoryOf(command.Process.Pid); err == nil {
-				run.memory = max(run.memory, most)
+			if held, err := memoryOf(command.Process.Pid); err == nil {
+				run.memory = max(run.memory, held.most)
 			}
 		}
 	}
