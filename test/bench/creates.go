@@ -180,7 +180,9 @@ func (c *creates) one(ctx context.Context, namespace string) (time.Duration, err
 	if err != nil {
 		return 0, err
 	}
-	time.Sleep(c.pause)
+	if err := rest(ctx, c.pause); err != nil {
+		return 0, err
+	}
 	prod := c.Backends["prod"]
 	started := time.Now()
 	if _, err := prod.CreateObject(ctx, machine, metav1.CreateOptions{}); err != nil {

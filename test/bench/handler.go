@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -109,8 +110,8 @@ func reviewsOf(rules pair) (reviews, error) {
 		machine.SetUID("4f0f4e3c-6d0a-4a39-8f0e-0c0ffee00004")
 		patchErr = apply(patch, machine)
 	})
-	if err != nil || patchErr != nil {
-		return reviews{}, fmt.Errorf("stamping the virtual machine: %w", firstOf(err, patchErr))
+	if err := errors.Join(err, patchErr); err != nil {
+		return reviews{}, fmt.Errorf("stamping the virtual machine: %w", err)
 	}
 	if answer, err = responseTo(rules.validating, validating); err != nil {
 		return reviews{}, err
@@ -132,15 +133,6 @@ func apply(patch jsonpatch.Patch, machine *unstructured.Unstructured) error {
 	return machine.UnmarshalJSON(content)
 }
 
-func firstOf(problems ...error) error {
-	for _, err := range problems {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 func responseTo(handler http.Handler, body []byte) (*admissionv1.AdmissionResponse, error) {
 	var review admissionv1.AdmissionReview
 	if err := json.Unmarshal(ask(handler, body), &review); err != nil {
@@ -151,7 +143,7 @@ func responseTo(handler http.Handler, body []byte) (*admissionv1.AdmissionRespon
 
 // ask sends a review through a handler, bytes in and bytes out, with no network in between.
 func ask(handler http.Handler, body []byte) []byte {
-	request := httptest.NewRequest(http.MethodPost, "/", bytes.NewReader(body))
+	request := httptest.NewRequestWithContext(context.Background(), http.MethodPost, "/", bytes.NewReader(body))
 	request.Header.Set("Content-Type", "application/json")
 	recorder := httptest.NewRecorder()
 	handler.ServeHTTP(recorder, request)

@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"time"
 
-	"k8s.io/client-go/rest"
+	clientrest "k8s.io/client-go/rest"
 )
 
 func main() {
@@ -65,7 +65,10 @@ func run(arguments []string) error {
 	flags.IntVar(&s.expired, "expired", 10000, "expired sessions of the longest pass")
 	flags.IntVar(&s.listed, "listed", 50000, "objects that are listed and planned")
 	flags.IntVar(&s.concurrency, "concurrency", 4, "what a pass and the bare loop of deletes do at once (reaping.concurrency)")
-	if err := flags.Parse(arguments); err != nil {
+	switch err := flags.Parse(arguments); {
+	case errors.Is(err, flag.ErrHelp):
+		return nil
+	case err != nil:
 		return err
 	}
 	chosen, err := choose(only)
@@ -73,7 +76,7 @@ func run(arguments []string) error {
 		return err
 	}
 	// What the webhook warns of is no concern of whoever measures it.
-	rest.SetDefaultWarningHandler(rest.NoWarnings{})
+	clientrest.SetDefaultWarningHandler(clientrest.NoWarnings{})
 	r := newReport(os.Stdout)
 	for _, part := range chosen {
 		started := time.Now()

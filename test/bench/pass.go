@@ -54,17 +54,17 @@ func (p *passes) sessions(ctx context.Context, count int, end time.Duration) err
 	if err := p.populate(ctx, backend.VMGolden, lab.VMNamespace, "prod", first, p.last+1); err != nil {
 		return err
 	}
-	return p.rows(ctx, "prod", first, p.last, end)
+	return p.rows(ctx, first, p.last, end)
 }
 
-func (p *passes) rows(ctx context.Context, environment string, first, last int, end time.Duration) error {
+func (p *passes) rows(ctx context.Context, first, last int, end time.Duration) error {
 	rows := make([][]any, 0, last-first+1)
 	ends := time.Now().Add(end)
 	for number := first; number <= last; number++ {
 		id := session(number)
 		rows = append(rows, []any{id, id, "systemd-1", "vm", "running", backend.Lesson{Session: id}.VMName(), ends.Add(-time.Hour), ends})
 	}
-	return p.WithDatabase(ctx, environment, func(connection *pgx.Conn) error {
+	return p.WithDatabase(ctx, "prod", func(connection *pgx.Conn) error {
 		batch := &pgx.Batch{}
 		for _, row := range rows {
 			batch.Queue(`insert into sessions (id, user_id, lesson_id, runtime, status, vm_name, started_at, expires_at) values ($1, $2, $3, $4, $5, $6, $7, $8)`, row...)
@@ -76,7 +76,7 @@ func (p *passes) rows(ctx context.Context, environment string, first, last int, 
 	})
 }
 
-// process is a run of a program.
+// processRun is a run of a program.
 type processRun struct {
 	took time.Duration
 	// memory is the resident set at its height, in bytes, as far as somebody looked.
@@ -154,7 +154,9 @@ func (p *passes) nothingDue(ctx context.Context, s sizes, r *report) error {
 	}
 	measure := func(variant, _ int) (time.Duration, error) {
 		// A pass is a minute after the one before. kube-apiserver lets a list wait that follows another of its kind within a tenth of a second.
-		time.Sleep(s.pause)
+		if err := rest(ctx, s.pause); err != nil {
+			return 0, err
+		}
 		if variant == 0 {
 			command := exec.CommandContext(ctx, p.kubectl, "get", "vm", "--namespace", lab.VMNamespace, "--kubeconfig", kubeconfig)
 			command.Env = []string{"HOME=" + home}

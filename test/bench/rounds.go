@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"slices"
 	"time"
 )
@@ -20,6 +21,18 @@ func inTurns(rounds, variants int, measure func(variant, round int) (time.Durati
 		}
 	}
 	return all, nil
+}
+
+// rest lets time go by, so that what is measured next owes nothing to what was before.
+func rest(ctx context.Context, pause time.Duration) error {
+	over := time.NewTimer(pause)
+	defer over.Stop()
+	select {
+	case <-over.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // times are measurements of one thing.

@@ -6,7 +6,6 @@ import (
 	"flag"
 	"fmt"
 	"net"
-	"net/http"
 	"os"
 	"strconv"
 
@@ -103,16 +102,11 @@ func startServer(ctx context.Context, group *process.Group, l *lab.Lab) (string,
 	if err != nil {
 		return "", err
 	}
-	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // Only whether it listens is asked.
 	return address, server.AwaitReady(ctx, func(ctx context.Context) error {
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+address+idlePath+policy.MutatePath, nil)
+		connection, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
 		if err != nil {
 			return err
 		}
-		response, err := client.Do(request)
-		if err != nil {
-			return err
-		}
-		return response.Body.Close()
+		return connection.Close()
 	})
 }
