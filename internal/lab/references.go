@@ -40,37 +40,46 @@ type DiskReference struct {
 	BelowLayer bool
 }
 
-// machineSpec is the part of a virtual machine that is read for references, in KubeVirt's own types.
-type machineSpec struct {
-	Spec struct {
-		DataVolumeTemplates []struct {
-			Metadata struct {
-				Name string `json:"name"`
-			} `json:"metadata"`
-		} `json:"dataVolumeTemplates"`
-		Template struct {
-			Spec struct {
-				Volumes           []kubevirtv1.Volume           `json:"volumes"`
-				AccessCredentials []kubevirtv1.AccessCredential `json:"accessCredentials"`
-			} `json:"spec"`
-		} `json:"template"`
-	} `json:"spec"`
+// DataVolumeTemplate is the part of a dataVolumeTemplate that is read for references.
+type DataVolumeTemplate struct {
+	Metadata struct {
+		Name string `json:"name"`
+	} `json:"metadata"`
+}
+
+// ReferringSpec is the part of a template's spec that is read for references, in KubeVirt's own types. All of KubeVirt's type is not to
+// be had by a decoder that minds the case of fields: that type reads itself by another.
+type ReferringSpec struct {
+	Volumes           []kubevirtv1.Volume           `json:"volumes"`
+	AccessCredentials []kubevirtv1.AccessCredential `json:"accessCredentials"`
 }
 
 // ReadReferences reads the references of a virtual machine given as JSON.
 func ReadReferences(machine []byte) (References, error) {
-	var content machineSpec
+	var content struct {
+		Spec struct {
+			DataVolumeTemplates []DataVolumeTemplate `json:"dataVolumeTemplates"`
+			Template            struct {
+				Spec ReferringSpec `json:"spec"`
+			} `json:"template"`
+		} `json:"spec"`
+	}
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(machine, &content); err != nil {
 		return References{}, fmt.Errorf("reading what the virtual machine refers to: %w", err)
 	}
+	return NewReferences(content.Spec.DataVolumeTemplates, content.Spec.Template.Spec), nil
+}
+
+// NewReferences gives the references of a virtual machine with these dataVolumeTemplates and this spec of its template.
+func NewReferences(templates []DataVolumeTemplate, spec ReferringSpec) References {
 	var r References
-	for i, template := range content.Spec.DataVolumeTemplates {
+	for i, template := range templates {
 		r.DataVolumeTemplates = append(r.DataVolumeTemplates, NamedField{template.Metadata.Name, fmt.Sprintf("spec.dataVolumeTemplates[%d].metadata.name", i)})
 	}
-	for i, volume := range content.Spec.Template.Spec.Volumes {
+	for i, volume := range spec.Volumes {
 		r.addVolume(volume.VolumeSource, fmt.Sprintf("spec.template.spec.volumes[%d]", i))
 	}
-	for i, credential := range content.Spec.Template.Spec.AccessCredentials {
+	for i, credential := range spec.AccessCredentials {
 		field := fmt.Sprintf("spec.template.spec.accessCredentials[%d]", i)
 		if key := credential.SSHPublicKey; key != nil && key.Source.Secret != nil {
 			r.addSecret(key.Source.Secret.SecretName, field+".sshPublicKey.source.secret.secretName", false)
@@ -79,7 +88,7 @@ func ReadReferences(machine []byte) (References, error) {
 			r.addSecret(password.Source.Secret.SecretName, field+".userPassword.source.secret.secretName", false)
 		}
 	}
-	return r, nil
+	return r
 }
 
 func (r *References) addVolume(source kubevirtv1.VolumeSource, field string) {

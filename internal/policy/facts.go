@@ -41,7 +41,7 @@ type Facts struct {
 	// Referents are what the object newly refers to, as the API server has it now. One that is not in here was not looked up.
 	Referents map[Reference]Referent
 	Now       time.Time
-	// Raw is New as it came, for what needs more of it than the rules do.
+	// Raw is New as it came.
 	Raw []byte
 }
 
@@ -54,8 +54,16 @@ type Object struct {
 	Template *Metadata
 	// References are what a virtual machine refers to by name.
 	References lab.References
+	// Launch is what a virtual machine's launcher Pod follows from.
+	Launch Launch
 	// ActiveDeadlineSeconds is how long a Pod may run; nil for as long as it likes.
 	ActiveDeadlineSeconds *int64
+}
+
+// Launch is the part of a virtual machine, as it came, that what its launcher Pod requests is calculated from: the spec of its template, and
+// where its instance type and preference are named. What is missing is empty.
+type Launch struct {
+	Spec, Instancetype, Preference, InstancetypeRef []byte
 }
 
 // Metadata is what the rules need of an object's metadata. A nil map is one that the object does not have.

@@ -1,6 +1,8 @@
 package policy
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -76,10 +78,29 @@ type rawMetadata struct {
 type rawMachine struct {
 	Metadata rawMetadata `json:"metadata"`
 	Spec     struct {
-		Template *struct {
-			Metadata *rawMetadata `json:"metadata"`
+		DataVolumeTemplates []lab.DataVolumeTemplate `json:"dataVolumeTemplates"`
+		Instancetype        json.RawMessage          `json:"instancetype"`
+		Preference          json.RawMessage          `json:"preference"`
+		Template            *struct {
+			Metadata *rawMetadata    `json:"metadata"`
+			Spec     rawTemplateSpec `json:"spec"`
 		} `json:"template"`
 	} `json:"spec"`
+	Status struct {
+		InstancetypeRef json.RawMessage `json:"instancetypeRef"`
+	} `json:"status"`
+}
+
+// rawTemplateSpec is read for what it refers to, and kept whole.
+type rawTemplateSpec struct {
+	lab.ReferringSpec
+	raw []byte
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (s *rawTemplateSpec) UnmarshalJSON(raw []byte) error {
+	s.raw = bytes.Clone(raw)
+	return kjson.UnmarshalCaseSensitivePreserveInts(raw, &s.ReferringSpec)
 }
 
 type rawPod struct {
@@ -119,20 +140,22 @@ func readObject(kind Kind, what string, raw []byte) (*Object, error) {
 	return object, nil
 }
 
+// readMachine reads a virtual machine once: decoding is most of what a review costs.
 func readMachine(raw []byte) (*Object, error) {
 	var content rawMachine
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &content); err != nil {
 		return nil, err
 	}
-	references, err := lab.ReadReferences(raw)
-	if err != nil {
-		return nil, err
+	object := &Object{Metadata: Metadata(content.Metadata), Launch: Launch{
+		Instancetype: content.Spec.Instancetype, Preference: content.Spec.Preference, InstancetypeRef: content.Status.InstancetypeRef,
+	}}
+	var refers lab.ReferringSpec
+	if template := content.Spec.Template; template != nil {
+		object.HasTemplate = true
+		object.Template = (*Metadata)(template.Metadata)
+		object.Launch.Spec, refers = template.Spec.raw, template.Spec.ReferringSpec
 	}
-	object := &Object{Metadata: Metadata(content.Metadata), References: references, HasTemplate: content.Spec.Template != nil}
-	if object.HasTemplate && content.Spec.Template.Metadata != nil {
-		template := Metadata(*content.Spec.Template.Metadata)
-		object.Template = &template
-	}
+	object.References = lab.NewReferences(content.Spec.DataVolumeTemplates, refers)
 	return object, nil
 }
 

@@ -120,6 +120,6 @@ func addMissing(path string, present, wanted map[string]string) []jsonpatch.Oper
 }
 
 // pointer is the JSON pointer (RFC 6901) of a key in the map at path.
-func pointer(path, key string) string {
-	return path + "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
-}
+func pointer(path, key string) string { return path + "/" + escapeKey.Replace(key) }
+
+var escapeKey = strings.NewReplacer("~", "~0", "/", "~1")

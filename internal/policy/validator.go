@@ -3,14 +3,12 @@ package policy
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"go.uber.org/zap"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
-	kjson "sigs.k8s.io/json"
 
 	"github.com/ttlab/vmwarden/internal/lab"
 	"github.com/ttlab/vmwarden/internal/policy/ledger"
@@ -178,33 +176,6 @@ func (v *Validator) record(f Facts, decision Decision) {
 		zap.Bool("dryRun", f.DryRun),
 		zap.String("message", decision.Message(Violation.Message)),
 	)
-}
-
-// incalculable is an error of the object's own: nobody knows what it would request. Why is the requester's to read, the cause is
-// for the log.
-type incalculable struct {
-	why   string
-	cause error
-}
-
-func (i *incalculable) Error() string { return i.cause.Error() }
-
-func (i *incalculable) Unwrap() error { return i.cause }
-
-// need is what the object under review will request; nothing where no budget is set.
-func (v *Validator) need(ctx context.Context, f Facts) (ledger.Need, error) {
-	if v.Requests == nil {
-		return ledger.Need{}, nil
-	}
-	machine := &kubevirtv1.VirtualMachine{}
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(f.Raw, machine); err != nil {
-		return ledger.Need{}, &incalculable{why: err.Error(), cause: fmt.Errorf("reading the virtual machine: %w", err)}
-	}
-	need, err := v.Requests.OfMachine(ctx, machine)
-	if err != nil {
-		return ledger.Need{}, &incalculable{why: "its instance type cannot be read", cause: err}
-	}
-	return need, nil
 }
 
 // claim asks for the place of the object under review.

@@ -4,7 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
+	"sync"
 	"time"
+
+	"go.uber.org/zap"
 )
 
 // Snapshot is what a pass saw. The cluster was read first and the database after it: a row is committed before its virtual
@@ -46,18 +50,8 @@ func (p *Pass) places() []place {
 // that depend on it.
 func (p *Pass) Read(ctx context.Context) Snapshot {
 	s := Snapshot{ListedAt: p.Clock.Now(), WithoutRows: p.WithoutStore}
-	for _, place := range p.places() {
-		objects, err := p.list(ctx, place)
-		switch {
-		case err == nil:
-			s.Objects = append(s.Objects, objects...)
-		case place.kind == VirtualMachine:
-			// Nothing can be judged any more; what else hangs need not be waited for.
-			s.MachinesErr = err
-			return s
-		default:
-			s.ObjectsErr = errors.Join(s.ObjectsErr, err)
-		}
+	if p.readObjects(ctx, &s); s.MachinesErr != nil {
+		return s
 	}
 	switch {
 	case p.StoreErr != nil:
@@ -68,7 +62,44 @@ func (p *Pass) Read(ctx context.Context) Snapshot {
 	return s
 }
 
-func (p *Pass) list(ctx context.Context, place place) ([]Object, error) {
+// readObjects lists all kinds at the same time: none says anything of another, and one after the other they would be most of what a pass
+// with nothing to do takes.
+func (p *Pass) readObjects(ctx context.Context, s *Snapshot) {
+	places := p.places()
+	lists, errs := make([][]Object, len(places)), make([]error, len(places))
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var wait sync.WaitGroup
+	for i, place := range places {
+		wait.Go(func() {
+			lists[i], errs[i] = p.list(ctx, place)
+			if errs[i] != nil && place.kind == VirtualMachine {
+				// Nothing can be judged any more; what else hangs need not be waited for.
+				cancel()
+			}
+		})
+	}
+	wait.Wait()
+	for i, place := range places {
+		switch {
+		case errs[i] == nil:
+			s.Objects = append(s.Objects, lists[i]...)
+		case place.kind == VirtualMachine:
+			s.MachinesErr = errs[i]
+		default:
+			s.ObjectsErr = errors.Join(s.ObjectsErr, errs[i])
+		}
+	}
+}
+
+// list lists a kind in a namespace. It runs beside others, where nobody else would catch a panic.
+func (p *Pass) list(ctx context.Context, place place) (objects []Object, err error) {
+	defer func() {
+		if recovered := recover(); recovered != nil {
+			p.Log.Error("listing panicked", zap.Any("panic", recovered), zap.ByteString("stack", debug.Stack()))
+			err = fmt.Errorf("listing %s: panic: %v", place.kind.Resource.Resource, recovered)
+		}
+	}()
 	ctx, cancel := context.WithTimeout(ctx, p.Settings.ItemTimeout)
 	defer cancel()
 	return p.Cluster.List(ctx, place.kind, place.namespace)

@@ -48,9 +48,9 @@ func OpenStore(ctx context.Context, url string, database config.Database, enviro
 	delete(pool.ConnConfig.RuntimeParams, "timezone")
 	// One for each item at work, one for the lock that keeps a second pass away, one for reading.
 	pool.MaxConns = concurrency + 2
-	// The server tells the parameters' types, so that an id may be a uuid or text and a status an enum; and the statement
-	// has no name, since under PgBouncer the next transaction may meet another server connection.
-	pool.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeDescribeExec
+	// The server tells the parameters' types, so that an id may be a uuid or text and a status an enum, once for each connection; and the
+	// statement has no name, since under PgBouncer the next transaction may meet another server connection.
+	pool.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
 	if pool.ConnConfig.ConnectTimeout == 0 {
 		pool.ConnConfig.ConnectTimeout = 5 * time.Second
 	}

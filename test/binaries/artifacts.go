@@ -48,6 +48,10 @@ var (
 		name: "kubelet", module: "kubernetes", main: "k8s.io/kubernetes/cmd/kubelet",
 		linkerFlags: kubernetesFlags, minor: "1.34", usually: "1 minute after kube-apiserver",
 	}
+	kubectl = artifact{
+		name: "kubectl", module: "kubectl", main: ".",
+		linkerFlags: kubernetesFlags, usually: "2 minutes",
+	}
 	virtAPI = artifact{
 		name: "virt-api", module: "kubevirt", main: "kubevirt.io/kubevirt/cmd/virt-api",
 		linkerFlags: kubevirtFlags, usually: "2 minutes after KubeVirt's definitions",

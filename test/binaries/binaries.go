@@ -67,6 +67,13 @@ func LocateScheduler(ctx context.Context, progress io.Writer) (string, error) {
 	return path, err
 }
 
+// LocateKubectl does it for kubectl, which a measurement compares with.
+func LocateKubectl(ctx context.Context, progress io.Writer) (string, error) {
+	path := ""
+	err := locate(ctx, progress, []order{{kubectl, &path}})
+	return path, err
+}
+
 // LocateNode does it for a node. What a kubelet needs besides, containerd and runc, comes with the system.
 func LocateNode(ctx context.Context, progress io.Writer) (*Node, error) {
 	set := &Node{}

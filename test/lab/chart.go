@@ -123,3 +123,31 @@ func (l *Lab) registration(address string, ca []byte) ([]*unstructured.Unstructu
 	}
 	return registrations, nil
 }
+
+// RegisterOther registers other handlers as the chart registers ours, by the same rules and conditions, for one namespace alone. They
+// answer below a path of that address.
+func (l *Lab) RegisterOther(ctx context.Context, name, namespace, address string) error {
+	registrations, err := l.registration(address, l.ControlPlane.CA())
+	if err != nil {
+		return err
+	}
+	for _, registration := range registrations {
+		registration.SetName(name)
+		webhooks, _, err := unstructured.NestedSlice(registration.Object, "webhooks")
+		if err != nil {
+			return fmt.Errorf("reading the registration: %w", err)
+		}
+		for _, webhook := range webhooks {
+			entry, ok := webhook.(map[string]any)
+			if !ok {
+				return fmt.Errorf("an entry of %s is no object", registration.GetKind())
+			}
+			entry["namespaceSelector"] = map[string]any{"matchLabels": map[string]any{"kubernetes.io/metadata.name": namespace}}
+		}
+		registration.Object["webhooks"] = webhooks
+		if _, err := l.AdminBackend.CreateObject(ctx, registration, metav1.CreateOptions{}); err != nil {
+			return fmt.Errorf("registering %s: %w", name, err)
+		}
+	}
+	return nil
+}

@@ -81,6 +81,9 @@ type Options struct {
 	Progress io.Writer
 	// Replicas of the webhook stand behind one address.
 	Replicas int
+	// Plain leaves out what tests need and no installation has, for a measurement: the link through which the replicas reach the API
+	// server, and their log's debug level.
+	Plain bool
 	// ControlPlane is what the lab needs of its control plane besides what every lab has.
 	ControlPlane controlplane.Options
 }
@@ -144,7 +147,7 @@ func (l *Lab) start(ctx context.Context, options Options) error {
 		}
 	}
 	var err error
-	l.Webhook, err = l.startWebhook(ctx, webhookBinary, options.Replicas)
+	l.Webhook, err = l.startWebhook(ctx, webhookBinary, options)
 	return err
 }
 

@@ -35,6 +35,8 @@ type Webhook struct {
 	binary   string
 	account  *rest.Config
 	balancer *balancer
+	// plain: see Options.
+	plain bool
 
 	mutex    sync.Mutex
 	replicas []*Replica
@@ -60,26 +62,35 @@ type Replica struct {
 	Address, HealthAddress, MetricsAddress string
 }
 
-func (l *Lab) startWebhook(ctx context.Context, binary string, replicas int) (*Webhook, error) {
-	w := &Webhook{lab: l, binary: binary}
+func (l *Lab) startWebhook(ctx context.Context, binary string, options Options) (*Webhook, error) {
+	w := &Webhook{lab: l, binary: binary, plain: options.Plain}
 	var err error
 	if w.account, err = l.ControlPlane.ServiceAccountConfig(ctx, ownNamespace, releaseName+"-webhook"); err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(w.path("tls"), 0o700); err != nil {
+	if err := l.ControlPlane.WriteKubeconfig(w.Kubeconfig(), w.account); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(w.CertificateDir(), 0o700); err != nil {
 		return nil, fmt.Errorf("making the directory of the serving certificate: %w", err)
 	}
-	if err := l.ControlPlane.ServingCertificate(w.path("tls"), "127.0.0.1"); err != nil {
+	if err := l.ControlPlane.ServingCertificate(w.CertificateDir(), "127.0.0.1"); err != nil {
 		return nil, err
 	}
-	if w.balancer, err = newBalancer(w.path("tls"), l.ControlPlane.CA()); err != nil {
+	if w.balancer, err = newBalancer(w.CertificateDir(), l.ControlPlane.CA()); err != nil {
 		return nil, err
 	}
-	if err := w.Run(ctx, Config, replicas); err != nil {
+	if err := w.Run(ctx, Config, options.Replicas); err != nil {
 		return nil, errors.Join(err, w.close())
 	}
 	return w, w.Register(ctx)
 }
+
+// CertificateDir holds the serving certificate that the API server is told to believe.
+func (w *Webhook) CertificateDir() string { return w.path("tls") }
+
+// Kubeconfig is a file by which another process signs in as the replicas do.
+func (w *Webhook) Kubeconfig() string { return w.path("webhook.kubeconfig") }
 
 func (w *Webhook) path(name string) string { return filepath.Join(w.lab.group.Directory(), name) }
 
@@ -154,6 +165,9 @@ func (w *Webhook) Kill(ctx context.Context, number int) error {
 	return nil
 }
 
+// PID is the number of the replica's process.
+func (r *Replica) PID() int { return r.process.PID() }
+
 // Logs is what a replica has logged.
 func (r *Replica) Logs(lines int) string { return r.process.LogTail(lines) }
 
@@ -191,8 +205,11 @@ func (w *Webhook) launch(ctx context.Context, number int, spec ReplicaSpec) (*Re
 	if replica.Link, err = newLink(ctx, strings.TrimPrefix(w.account.Host, "https://")); err != nil {
 		return nil, err
 	}
-	account := rest.CopyConfig(w.account)
-	account.Host = "https://" + replica.Link.address()
+	account, logLevel := rest.CopyConfig(w.account), "info"
+	if !w.plain {
+		// All that is ever logged is searched for what must not be.
+		account.Host, logLevel = "https://"+replica.Link.address(), "debug"
+	}
 	if err := w.lab.ControlPlane.WriteKubeconfig(kubeconfig, account); err != nil {
 		return nil, errors.Join(err, replica.Link.close())
 	}
@@ -202,11 +219,9 @@ func (w *Webhook) launch(ctx context.Context, number int, spec ReplicaSpec) (*Re
 		Env:     append(os.Environ(), w.lab.raceEnvironment()),
 		LogFile: spec.LogFile,
 		Args: []string{
-			"serve", "--config", configuration, "--cert-dir", w.path("tls"), "--kubeconfig", kubeconfig,
+			"serve", "--config", configuration, "--cert-dir", w.CertificateDir(), "--kubeconfig", kubeconfig,
 			"--address", replica.Address, "--health-address", replica.HealthAddress, "--metrics-address", replica.MetricsAddress,
-			"--leader-election-namespace", ownNamespace,
-			// All that is ever logged is searched for what must not be.
-			"--log-level", "debug",
+			"--leader-election-namespace", ownNamespace, "--log-level", logLevel,
 		},
 	})
 	if err != nil {
@@ -249,8 +264,15 @@ func (w *Webhook) Unregister(ctx context.Context) error {
 }
 
 // Register makes the API server ask the replicas, by what the chart registers.
-func (w *Webhook) Register(ctx context.Context) error {
-	registrations, err := w.lab.registration(w.balancer.address, w.lab.ControlPlane.CA())
+func (w *Webhook) Register(ctx context.Context) error { return w.registerAt(ctx, w.balancer.address) }
+
+// RegisterFirst makes the API server ask the first replica itself, with no balancer in between.
+func (w *Webhook) RegisterFirst(ctx context.Context) error {
+	return w.registerAt(ctx, w.Replicas()[0].Address)
+}
+
+func (w *Webhook) registerAt(ctx context.Context, address string) error {
+	registrations, err := w.lab.registration(address, w.lab.ControlPlane.CA())
 	if err != nil {
 		return err
 	}

@@ -27,7 +27,11 @@ func (r *Requests) OfMachine(ctx context.Context, machine *kubevirtv1.VirtualMac
 	if template == nil {
 		return ledger.Need{}, nil
 	}
-	spec := template.Spec.DeepCopy()
+	spec := &template.Spec
+	if machine.Spec.Instancetype != nil || machine.Spec.Preference != nil {
+		// Both are written into the spec, which is the caller's.
+		spec = spec.DeepCopy()
+	}
 	if machine.Spec.Instancetype != nil {
 		instanceType, err := r.InstanceTypes.Of(ctx, machine)
 		if err != nil {

@@ -23,8 +23,8 @@ import (
 // AddToScheme makes a manager's client know virtual machines.
 func AddToScheme(scheme *runtime.Scheme) error { return kubevirtv1.AddToScheme(scheme) }
 
-// CacheOptions keep the cache to the VM namespace, and in it to the objects of sessions. Of a virtual machine only the spec is
-// kept: the status is the larger half, and nobody here reads it.
+// CacheOptions keep the cache to the VM namespace, and in it to the objects of sessions. Of a virtual machine only what
+// refers to others is kept: the rest is most of it, and nobody here reads it.
 func CacheOptions(contract lab.Contract) (cache.Options, error) {
 	marked, err := labels.NewRequirement(contract.Labels.Session, selection.Exists, nil)
 	if err != nil {
@@ -34,7 +34,11 @@ func CacheOptions(contract lab.Contract) (cache.Options, error) {
 	machines := ofSession
 	machines.Transform = func(object any) (any, error) {
 		if machine, ok := object.(*kubevirtv1.VirtualMachine); ok {
-			machine.ManagedFields, machine.Status = nil, kubevirtv1.VirtualMachineStatus{}
+			machine.ManagedFields, machine.Annotations, machine.Status = nil, nil, kubevirtv1.VirtualMachineStatus{}
+			if template := machine.Spec.Template; template != nil {
+				template.ObjectMeta = metav1.ObjectMeta{}
+				template.Spec.Domain, template.Spec.Networks = kubevirtv1.DomainSpec{}, nil
+			}
 		}
 		return object, nil
 	}

@@ -1,5 +1,5 @@
 // build gets everything that the tests' control plane needs, so that the tests need not wait for it, and prints where it is. Named
-// as arguments, it gets KubeVirt's servers (kubevirt), the scheduler (scheduler) and the programs of a node (node) besides.
+// as arguments, it gets KubeVirt's servers (kubevirt), the scheduler (scheduler), kubectl (kubectl) and the programs of a node (node) besides.
 package main
 
 import (
@@ -51,6 +51,9 @@ func locate(ctx context.Context, name string) ([]string, error) {
 	case "scheduler":
 		path, err := binaries.LocateScheduler(ctx, os.Stderr)
 		return []string{path}, err
+	case "kubectl":
+		path, err := binaries.LocateKubectl(ctx, os.Stderr)
+		return []string{path}, err
 	case "node":
 		set, err := binaries.LocateNode(ctx, os.Stderr)
 		if err != nil {
@@ -58,5 +61,5 @@ func locate(ctx context.Context, name string) ([]string, error) {
 		}
 		return []string{set.Scheduler, set.Kubelet}, nil
 	}
-	return nil, fmt.Errorf("%q: it is one of kubevirt, node and scheduler", name)
+	return nil, fmt.Errorf("%q: it is one of kubectl, kubevirt, node and scheduler", name)
 }
