@@ -16,6 +16,9 @@ import (
 // maxAuditLine bounds a line of the audit log in bytes.
 const maxAuditLine = 16 << 20
 
+// writeVerbs are those of requests that change something.
+var writeVerbs = []string{"create", "update", "patch", "delete", "deletecollection"}
+
 // auditEntry is what is read of an entry of kube-apiserver's audit log (audit.k8s.io/v1, Event).
 type auditEntry struct {
 	AuditID          string             `json:"auditID"`
@@ -114,7 +117,8 @@ func ReadAudit(in io.Reader) ([]Write, error) {
 			broken = fmt.Errorf("line %d of the audit log: %w", number, err)
 			continue
 		}
-		if entry.Stage == "ResponseComplete" || entry.Stage == "Panic" {
+		// A policy may keep reads too; they break nothing.
+		if slices.Contains(writeVerbs, entry.Verb) && (entry.Stage == "ResponseComplete" || entry.Stage == "Panic") {
 			writes = append(writes, entry.write())
 		}
 	}
