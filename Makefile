@@ -94,7 +94,7 @@ test-kubevirt: setup ## Run the tests beside KubeVirt's own virt-api and virt-co
 test-node: setup ## Run the tests that need a real kubelet: as root, with containerd; elsewhere they say what they skip
 	@echo '== tests on a real kubelet'
 	test/node/ensure.sh
-	go run ./test/binaries/cmd/build kubevirt node >/dev/null
+	go run ./test/binaries/cmd/build kubevirt node kubectl >/dev/null
 	packages=$$(hack/test-packages.sh node)
 	go test -v -count=1 -p 1 -timeout 30m $$packages
 
