@@ -12,6 +12,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -155,6 +156,19 @@ func TestNobodyMayDoMoreThanItsWork(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestABurstOfBackendsDoesNotStarveTheWebhook: in the level of all other ServiceAccounts creates hold the places that their own reviews wait
+// for, and the leader loses its lease meanwhile.
+func TestABurstOfBackendsDoesNotStarveTheWebhook(t *testing.T) {
+	schema := find[flowcontrolv1.FlowSchema](t, render(t, release(newcomer)), "FlowSchema", "vmwarden-webhook")
+	account := flowcontrolv1.ServiceAccountSubject{Namespace: "vmwarden", Name: "vmwarden-webhook"}
+	if got := schema.Spec.Rules[0].Subjects; len(got) != 1 || *got[0].ServiceAccount != account {
+		t.Errorf("the schema is of %+v, want %+v alone", got, account)
+	}
+	if level := schema.Spec.PriorityLevelConfiguration.Name; level != "workload-high" {
+		t.Errorf("the webhook asks in level %s", level)
 	}
 }
 
