@@ -44,14 +44,14 @@ func (c *Clock) Ahead() time.Duration {
 func (c *Clock) Silence() (silence time.Duration, heard bool) {
 	c.mutex.RLock()
 	defer c.mutex.RUnlock()
-	return time.Since(c.heard), !c.heard.IsZero()
+	return c.RealClock.Since(c.heard), !c.heard.IsZero()
 }
 
 func (c *Clock) hear() {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	// Of this one only how much later it is later on counts, which a clock that is set meanwhile does not change.
-	c.heard = time.Now()
+	c.heard = c.RealClock.Now()
 }
 
 // Listen makes a transport to the API server whose answers set the clock right.

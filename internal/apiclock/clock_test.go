@@ -12,12 +12,12 @@ var noon = time.Date(2026, 9, 12, 12, 0, 0, 0, time.UTC)
 func TestClocksThatAgreeAreLeftAlone(t *testing.T) {
 	c := &Clock{}
 	// Whatever the fraction of the second in which the API server cuts its date off, and however long the answer takes.
-	for milliseconds := time.Duration(0); milliseconds < 3000; milliseconds += 7 {
-		asked := noon.Add(milliseconds * time.Millisecond)
+	for after := time.Duration(0); after < 3*time.Second; after += 7 * time.Millisecond {
+		asked := noon.Add(after)
 		answered := asked.Add(40 * time.Millisecond)
 		c.learn(asked, answered.Truncate(time.Second), answered)
 		if c.Ahead() != 0 {
-			t.Fatalf("%s after noon the clock is corrected by %s, want 0", milliseconds*time.Millisecond, c.Ahead())
+			t.Fatalf("%s after noon the clock is corrected by %s, want 0", after, c.Ahead())
 		}
 	}
 }

@@ -23,7 +23,7 @@ func known(question string, source Source, at time.Time, who, text string) Answe
 
 func unknown(question, why string) Answer { return Answer{Question: question, Text: why} }
 
-// answers answers the questions for one machine.
+// answers gives those to the questions for one machine.
 func (c *Collector) answers(l *life) []Answer {
 	return []Answer{
 		c.whoCreated(l), c.whatWasStamped(l), c.whatWasDenied(l), c.whoChanged(l), c.howExtended(l), c.whenDue(l), c.whyReaped(l),
@@ -188,8 +188,8 @@ func (c *Collector) whyReaped(l *life) Answer {
 		return known(Reaped, r.Source, time.Time{}, r.Who, r.Text)
 	}
 	for _, r := range l.all(Told) {
-		if strings.HasPrefix(r.Text, "Reaped: ") {
-			return known(Reaped, r.Source, time.Time{}, r.Who, strings.TrimPrefix(r.Text, "Reaped: "))
+		if text, found := strings.CutPrefix(r.Text, "Reaped: "); found {
+			return known(Reaped, r.Source, time.Time{}, r.Who, text)
 		}
 	}
 	asked := l.first(DeletionAsked)

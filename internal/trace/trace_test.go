@@ -311,8 +311,9 @@ func TestEventsAndPassesAreToldWhereTheyNameWhatIsAskedFor(t *testing.T) {
 func TestTheManyWritesOfAStatusAreOneLine(t *testing.T) {
 	var lines []string
 	for minute := range 100 {
-		lines = append(lines, entry(minute, "patch", "virt-controller", ref("subresource", "status")))
-		lines = append(lines, entry(minute, "update", "virt-handler", about("virtualmachineinstances", machineName)))
+		lines = append(lines,
+			entry(minute, "patch", "virt-controller", ref("subresource", "status")),
+			entry(minute, "update", "virt-handler", about("virtualmachineinstances", machineName)))
 	}
 	report := told(t, machineName, append(lines, entry(200, "patch", "alice"))...)
 	if len(report.Timeline) != 3 || report.Timeline[0].Times != 100 || !report.Timeline[0].Last.Equal(noon.Add(99*time.Minute)) {

@@ -52,7 +52,7 @@ func measureCreates(ctx context.Context, s sizes, r *report) error {
 		}
 		r.atMost("all rules, no caps / pair that does nothing", took[3].over(took[2]), 1.1, "")
 		r.atMost("all rules and caps / pair that does nothing", took[4].over(took[2]), 1.5, "")
-		if err := st.populate(ctx, backend.VMGolden, lab.VMNamespace, "prod", 1, s.standing+1); err != nil {
+		if err := st.populate(ctx, backend.VMGolden, "prod", 1, s.standing+1); err != nil {
 			return err
 		}
 		pairOf := []variant{bare, everything}

@@ -92,12 +92,12 @@ type reviews struct {
 
 // reviewsOf asks the rules what they make of the mutating review, and fails where they do not admit the virtual machine: a denial
 // would be another thing to measure.
-func reviewsOf(rules pair) (reviews, error) {
+func reviewsOf(ctx context.Context, rules pair) (reviews, error) {
 	mutating, err := reviewOf(func(*unstructured.Unstructured) {})
 	if err != nil {
 		return reviews{}, err
 	}
-	answer, err := responseTo(rules.mutating, mutating)
+	answer, err := responseTo(ctx, rules.mutating, mutating)
 	if err != nil {
 		return reviews{}, err
 	}
@@ -113,7 +113,7 @@ func reviewsOf(rules pair) (reviews, error) {
 	if err := errors.Join(err, patchErr); err != nil {
 		return reviews{}, fmt.Errorf("stamping the virtual machine: %w", err)
 	}
-	if answer, err = responseTo(rules.validating, validating); err != nil {
+	if answer, err = responseTo(ctx, rules.validating, validating); err != nil {
 		return reviews{}, err
 	}
 	if !answer.Allowed {
@@ -133,17 +133,17 @@ func apply(patch jsonpatch.Patch, machine *unstructured.Unstructured) error {
 	return machine.UnmarshalJSON(content)
 }
 
-func responseTo(handler http.Handler, body []byte) (*admissionv1.AdmissionResponse, error) {
+func responseTo(ctx context.Context, handler http.Handler, body []byte) (*admissionv1.AdmissionResponse, error) {
 	var review admissionv1.AdmissionReview
-	if err := json.Unmarshal(ask(handler, body), &review); err != nil {
+	if err := json.Unmarshal(ask(ctx, handler, body), &review); err != nil {
 		return nil, fmt.Errorf("reading the answer: %w", err)
 	}
 	return review.Response, nil
 }
 
 // ask sends a review through a handler, bytes in and bytes out, with no network in between.
-func ask(handler http.Handler, body []byte) []byte {
-	request := httptest.NewRequestWithContext(context.Background(), http.MethodPost, "/", bytes.NewReader(body))
+func ask(ctx context.Context, handler http.Handler, body []byte) []byte {
+	request := httptest.NewRequestWithContext(ctx, http.MethodPost, "/", bytes.NewReader(body))
 	request.Header.Set("Content-Type", "application/json")
 	recorder := httptest.NewRecorder()
 	handler.ServeHTTP(recorder, request)
@@ -151,32 +151,32 @@ func ask(handler http.Handler, body []byte) []byte {
 }
 
 // askBoth sends both reviews of a creation through a pair.
-func (r reviews) askBoth(p pair) {
-	ask(p.mutating, r.mutating)
-	ask(p.validating, r.validating)
+func (r reviews) askBoth(ctx context.Context, p pair) {
+	ask(ctx, p.mutating, r.mutating)
+	ask(ctx, p.validating, r.validating)
 }
 
 // askingsARound is how many creations one measurement of a pair is made of: some milliseconds, far above what a clock can tell apart.
 const askingsARound = 50
 
 // timeOf measures one creation's two reviews.
-func (r reviews) timeOf(p pair) time.Duration {
+func (r reviews) timeOf(ctx context.Context, p pair) time.Duration {
 	started := time.Now()
 	for range askingsARound {
-		r.askBoth(p)
+		r.askBoth(ctx, p)
 	}
 	return time.Since(started) / askingsARound
 }
 
 // measureHandlers compares our handlers with handlers that do nothing, on the same bytes.
-func measureHandlers(_ context.Context, s sizes, r *report) error {
+func measureHandlers(ctx context.Context, s sizes, r *report) error {
 	log := zap.NewNop()
 	ctrllog.SetLogger(zapr.NewLogger(log))
 	rules, err := rulesPair(log)
 	if err != nil {
 		return err
 	}
-	both, err := reviewsOf(rules)
+	both, err := reviewsOf(ctx, rules)
 	if err != nil {
 		return err
 	}
@@ -184,7 +184,7 @@ func measureHandlers(_ context.Context, s sizes, r *report) error {
 	// collector would run many times as often.
 	defer debug.SetGCPercent(debug.SetGCPercent(800))
 	pairs := []pair{idlePair(), rules}
-	took, err := inTurns(s.handlerRounds, len(pairs), func(variant, _ int) (time.Duration, error) { return both.timeOf(pairs[variant]), nil })
+	took, err := inTurns(s.handlerRounds, len(pairs), func(variant, _ int) (time.Duration, error) { return both.timeOf(ctx, pairs[variant]), nil })
 	if err != nil {
 		return err
 	}

@@ -16,7 +16,7 @@ func BenchmarkHandlers(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	both, err := reviewsOf(rules)
+	both, err := reviewsOf(b.Context(), rules)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -24,7 +24,7 @@ func BenchmarkHandlers(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				both.askBoth(p)
+				both.askBoth(b.Context(), p)
 			}
 		})
 	}

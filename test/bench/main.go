@@ -94,7 +94,7 @@ func choose(only string) ([]part, error) {
 		return parts, nil
 	}
 	var chosen []part
-	for _, name := range strings.Split(only, ",") {
+	for name := range strings.SplitSeq(only, ",") {
 		i := slices.IndexFunc(parts, func(p part) bool { return p.name == name })
 		if i < 0 {
 			return nil, fmt.Errorf("-only %q: use handlers, creates, burst, memory or pass", name)

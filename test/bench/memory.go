@@ -33,10 +33,10 @@ func measureMemory(ctx context.Context, s sizes, r *report) error {
 		if err := st.Webhook.Stop(); err != nil {
 			return err
 		}
-		if err := st.populate(ctx, backend.VMGolden, lab.VMNamespace, "prod", 0, s.machines); err != nil {
+		if err := st.populate(ctx, backend.VMGolden, "prod", 0, s.machines); err != nil {
 			return err
 		}
-		if err := st.populate(ctx, backend.CloudInitSecret, lab.VMNamespace, "prod", 0, s.secrets); err != nil {
+		if err := st.populate(ctx, backend.CloudInitSecret, "prod", 0, s.secrets); err != nil {
 			return err
 		}
 		if err := st.Webhook.Run(ctx, configuration(2*s.machines, 4), 1); err != nil {
@@ -108,7 +108,7 @@ func memoryOf(pid int) (residence, error) {
 		return residence{}, fmt.Errorf("reading how much memory a process holds: %w", err)
 	}
 	var held residence
-	for _, line := range strings.Split(string(content), "\n") {
+	for line := range strings.SplitSeq(string(content), "\n") {
 		name, value, _ := strings.Cut(line, ":")
 		kibibytes, err := strconv.ParseFloat(strings.TrimSpace(strings.TrimSuffix(value, "kB")), 64)
 		switch {

@@ -57,7 +57,7 @@ type passes struct {
 func (p *passes) sessions(ctx context.Context, count int, end time.Duration) error {
 	first := p.last + 1
 	p.last += count
-	if err := p.populate(ctx, backend.VMGolden, lab.VMNamespace, "prod", first, p.last+1); err != nil {
+	if err := p.populate(ctx, backend.VMGolden, "prod", first, p.last+1); err != nil {
 		return err
 	}
 	return p.rows(ctx, first, p.last, end)
@@ -273,7 +273,7 @@ func (p *passes) listed(ctx context.Context, s sizes, r *report) error {
 	if err := p.sessions(ctx, count, -time.Minute); err != nil {
 		return err
 	}
-	if err := p.populate(ctx, backend.CloudInitSecret, lab.VMNamespace, "dev", 0, s.listed-count); err != nil {
+	if err := p.populate(ctx, backend.CloudInitSecret, "dev", 0, s.listed-count); err != nil {
 		return err
 	}
 	run, err := p.reapjob(ctx, true, "plan")

@@ -61,7 +61,7 @@ func (r *report) write() error {
 func machine() string {
 	model := "unknown processor"
 	if content, err := os.ReadFile("/proc/cpuinfo"); err == nil {
-		for _, line := range strings.Split(string(content), "\n") {
+		for line := range strings.SplitSeq(string(content), "\n") {
 			if name, value, found := strings.Cut(line, ":"); found && strings.TrimSpace(name) == "model name" {
 				model = strings.TrimSpace(value)
 				break

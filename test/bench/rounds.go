@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// inTurns measures variants in rounds, each once in every round and each first in its turn, so that whatever drifts drifts for all of
+// inTurns measures variants in rounds, each once in every round and each first in its turn, so that a drift is one of all of
 // them. It gives each variant's times.
 func inTurns(rounds, variants int, measure func(variant, round int) (time.Duration, error)) ([]times, error) {
 	all := make([]times, variants)

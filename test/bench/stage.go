@@ -95,13 +95,13 @@ func objectOf(manifest, namespace, environment string, number int) (*unstructure
 // populatingAtOnce is how many objects are created at the same time where nothing is measured.
 const populatingAtOnce = 16
 
-// populate creates a manifest's object for each of the sessions from one number up to another, as an admin.
-func (s *stage) populate(ctx context.Context, manifest, namespace, environment string, from, to int) error {
+// populate creates a manifest's object for each of the sessions from one number up to another, in the VM namespace and as an admin.
+func (s *stage) populate(ctx context.Context, manifest, environment string, from, to int) error {
 	creates, ctx := errgroup.WithContext(ctx)
 	creates.SetLimit(populatingAtOnce)
 	for number := from; number < to; number++ {
 		creates.Go(func() error {
-			object, err := objectOf(manifest, namespace, environment, number)
+			object, err := objectOf(manifest, lab.VMNamespace, environment, number)
 			if err != nil {
 				return err
 			}
@@ -110,7 +110,7 @@ func (s *stage) populate(ctx context.Context, manifest, namespace, environment s
 		})
 	}
 	if err := creates.Wait(); err != nil {
-		return fmt.Errorf("populating namespace %s: %w", namespace, err)
+		return fmt.Errorf("populating namespace %s: %w", lab.VMNamespace, err)
 	}
 	return nil
 }

@@ -73,7 +73,7 @@ func pauses(component string) func(t *testing.T, w *world) func() {
 	}
 }
 
-// stops stops a component for all of the time.
+// stops pauses a component for all of the time.
 func stops(component string) func(t *testing.T, w *world) func() {
 	return func(t *testing.T, _ *world) func() {
 		must(t, shared.ControlPlane.Pause(component))

@@ -36,10 +36,7 @@ func newReapers(t *testing.T) []*reaper {
 	return reapers
 }
 
-// killed is the status of a pass that was killed.
-const killed = -1
-
-// pass runs one pass and gives its exit status.
+// pass runs one pass and gives its exit status, -1 for one that was killed.
 func (r *reaper) pass(ctx context.Context) int {
 	limit := killAfter
 	if r.cutShort != nil {

@@ -69,8 +69,8 @@ func (s *school) draw(n int) int {
 
 func (s *school) step(ctx context.Context) {
 	environment := lab.Environments[s.draw(len(lab.Environments))]
-	session, any := s.recent(environment)
-	if !any || s.draw(3) == 0 {
+	session, found := s.recent(environment)
+	if !found || s.draw(3) == 0 {
 		s.open(ctx, environment)
 		return
 	}
@@ -87,7 +87,7 @@ func (s *school) step(ctx context.Context) {
 }
 
 // recent is one of the sessions that were opened last: with older ones nothing can happen any more.
-func (s *school) recent(environment string) (session string, any bool) {
+func (s *school) recent(environment string) (session string, found bool) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	known := s.known[environment]

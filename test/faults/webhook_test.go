@@ -76,12 +76,12 @@ func reapersClocksAreAhead(t *testing.T, w *world) func() {
 	return func() {}
 }
 
-func aReplicaIsCutOff(t *testing.T, _ *world) func() {
+func aReplicaIsCutOff(_ *testing.T, _ *world) func() {
 	shared.Webhook.Replicas()[0].Link.Pause()
 	return shared.Webhook.Replicas()[0].Link.Resume
 }
 
-func theReplicasAreCutOff(t *testing.T, _ *world) func() {
+func theReplicasAreCutOff(_ *testing.T, _ *world) func() {
 	shared.Webhook.PauseLinks()
 	return shared.Webhook.ResumeLinks
 }
