@@ -43,10 +43,17 @@ func Parse(content []byte) (*WardenConfig, error) {
 	document, err := yaml.YAMLToJSONStrict(content)
 	if err != nil {
 		// The strict conversion is what finds a repeated key. The lenient one goes on, so that the other faults are told too.
-		faults = append(faults, fmt.Errorf("not valid YAML: %w", err))
+		faults = append(faults, yamlFaults(err)...)
 		if document, err = yaml.YAMLToJSON(content); err != nil {
 			return nil, utilerrors.NewAggregate(faults)
 		}
+	}
+	document, wrongTypes, err := withoutWrongTypes(document)
+	if err != nil {
+		return nil, utilerrors.NewAggregate(append(faults, err))
+	}
+	for _, fault := range wrongTypes {
+		faults = append(faults, fault)
 	}
 	c := defaults()
 	strictFaults, err := kjson.UnmarshalStrict(document, c)
@@ -55,7 +62,7 @@ func Parse(content []byte) (*WardenConfig, error) {
 		return nil, utilerrors.NewAggregate(append(faults, fmt.Errorf("not a %s: %w", Kind, err)))
 	}
 	defaultLists(c)
-	for _, fault := range validate(c) {
+	for _, fault := range besides(validate(c), wrongTypes) {
 		faults = append(faults, fault)
 	}
 	if len(faults) > 0 {

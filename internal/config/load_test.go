@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 const minimal = `
@@ -108,6 +110,54 @@ func TestParseNamesARepeatedFieldAndGoesOn(t *testing.T) {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is not in: %v", want, err)
 		}
+	}
+}
+
+// A type that decodes itself, such as a duration, tells the decoder no path; and the decoder stops at the first fault.
+func TestParseNamesEveryValueOfAWrongTypeAndWhatItShouldBe(t *testing.T) {
+	_, err := Parse([]byte(`
+apiVersion: config.vmwarden.io/v1alpha1
+kind: WardenConfig
+vmNamespace: 5
+vmNamespace: 5
+podNamespaces: [1, lab-pods, lab-pods]
+environments:
+- name: prod
+  backends: {namespace: ttlab-prod, name: backend}
+  sessionsDatabase: maybe
+- dev
+caps: {vms: eight, session: 1.5, cpu: lots, kubevirt: {additionalOverheadRatio: much}, reservation: 3 hours, whenUncertain: Maybe}
+lifetimes: soon
+messages: {templates: {CapVMs: 3}}
+colour: blue
+`))
+	if err == nil {
+		t.Fatal("no error")
+	}
+	want := []string{
+		`line 5: key "vmNamespace" already set in map`,
+		`caps.cpu: Invalid value: "lots": must be a quantity, such as 16 or 48Gi, or "unlimited"`,
+		`caps.kubevirt.additionalOverheadRatio: Invalid value: "much": must be a quantity, such as 1.5`,
+		`caps.reservation: Invalid value: "3 hours": must be a duration, such as 90s, 15m or 3h`,
+		`caps.session: Invalid value: "1.5": must be a whole number, without quotes`,
+		`caps.vms: Invalid value: "eight": must be a whole number, without quotes`,
+		`environments[0].backends: Invalid value: must be a list`,
+		`environments[0].sessionsDatabase: Invalid value: "maybe": must be true or false`,
+		`environments[1]: Invalid value: "dev": must be fields with values`,
+		`lifetimes: Invalid value: "soon": must be fields with values`,
+		`messages.templates[CapVMs]: Invalid value: "3": must be text; put it into quotes`,
+		`podNamespaces[0]: Invalid value: "1": must be text; put it into quotes`,
+		`vmNamespace: Invalid value: "5": must be text; put it into quotes`,
+		`unknown field "colour"`,
+		`podNamespaces[2]: Duplicate value: "lab-pods"`,
+		`caps.whenUncertain: Unsupported value: "Maybe": supported values: "Deny", "Allow"`,
+	}
+	var got []string
+	for _, fault := range Faults(err) {
+		got = append(got, fault.Error())
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("faults (-want +got):\n%s", diff)
 	}
 }
 
