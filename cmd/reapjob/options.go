@@ -279,25 +279,37 @@ func (o *options) completeEnvironment(s *settings) []error {
 	return nil
 }
 
-// databaseURL finds the database's URL. An empty one is right where the PG* variables name a database.
+// databaseURL finds the database's URL, and checks how it is written. An empty one is right where the PG* variables name a database.
 func databaseURL(file string) (string, error) {
+	source, url, err := findDatabaseURL(file)
+	if err != nil {
+		return "", err
+	}
+	if err := reap.CheckDatabaseURL(url); err != nil {
+		return "", fmt.Errorf("%s: %w", source, err)
+	}
+	return url, nil
+}
+
+func findDatabaseURL(file string) (source, url string, err error) {
 	if file != "" {
+		source = "--database-url-file " + file
 		content, err := os.ReadFile(file)
 		if err != nil {
-			return "", fmt.Errorf("--database-url-file: %w", err)
+			return "", "", cli.FileError(source, err)
 		}
-		if url := strings.TrimSpace(string(content)); url != "" {
-			return url, nil
+		if url = strings.TrimSpace(string(content)); url == "" {
+			return "", "", fmt.Errorf("%s is empty: write the database's URL into it", source)
 		}
-		return "", fmt.Errorf("--database-url-file %s is empty: write the database's URL into it", file)
+		return source, url, nil
 	}
-	if url := os.Getenv("DATABASE_URL"); url != "" {
-		return url, nil
+	if url = os.Getenv("DATABASE_URL"); url != "" {
+		return "DATABASE_URL", url, nil
 	}
 	for _, variable := range []string{"PGHOST", "PGDATABASE", "PGSERVICE"} {
 		if os.Getenv(variable) != "" {
-			return "", nil
+			return "the PG* variables", "", nil
 		}
 	}
-	return "", fmt.Errorf("no database is named: set DATABASE_URL (or PGHOST and PGDATABASE), or name a file with --database-url-file")
+	return "", "", fmt.Errorf("no database is named: set DATABASE_URL (or PGHOST and PGDATABASE), or name a file with --database-url-file")
 }

@@ -82,7 +82,10 @@ func printPlan(ctx context.Context, s settings) error {
 		return err
 	}
 	// The holds alone decide, as they would after a run in which no item failed.
-	return exit(reap.Report{Holds: plan.Holds}.ExitStatus())
+	if status := (reap.Report{Holds: plan.Holds}).ExitStatus(); status != reap.ExitClean {
+		return &cli.StatusError{Status: status, Err: fmt.Errorf("a pass would hold directions back (exit status %d); the plan above says why", status)}
+	}
+	return nil
 }
 
 func newPass(ctx context.Context, s settings) (*reap.Pass, *reap.PostgresStore, error) {

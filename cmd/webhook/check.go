@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -56,7 +56,7 @@ Exit status: 0 when everything would be admitted, 1 when something would be deni
 		Args:              cli.NoArguments,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(command *cobra.Command, _ []string) error {
-			s, faults := o.complete(command.InOrStdin())
+			s, faults := o.complete(command.Context(), command.InOrStdin())
 			if len(faults) > 0 {
 				return cli.WrongUse(faults...)
 			}
@@ -81,20 +81,12 @@ Exit status: 0 when everything would be admitted, 1 when something would be deni
 }
 
 // complete reads all files and gives all faults at once.
-func (o checkOptions) complete(stdin io.Reader) (checkSettings, []error) {
+func (o checkOptions) complete(ctx context.Context, stdin io.Reader) (checkSettings, []error) {
 	var s checkSettings
 	var faults []error
-	if o.configFile == "" {
-		faults = append(faults, errors.New("--config is missing: name the configuration file"))
-	} else if loaded, err := config.Load(o.configFile); err != nil {
-		for _, fault := range config.Faults(err) {
-			faults = append(faults, fmt.Errorf("--config %s: %w", o.configFile, fault))
-		}
-	} else {
-		s.config = loaded
-	}
+	s.config, faults = loadConfig(o.configFile)
 	if o.user == "" {
-		faults = append(faults, errors.New("--as is missing: name the requester"))
+		faults = append(faults, errors.New("--as is missing: name the requester, such as system:serviceaccount:ttlab-dev:backend"))
 	}
 	if len(o.files) == 0 {
 		faults = append(faults, errors.New("-f is missing: name a file with manifests, or - for stdin"))
@@ -106,14 +98,18 @@ func (o checkOptions) complete(stdin io.Reader) (checkSettings, []error) {
 		faults = append(faults, fmt.Errorf("--vms %d: must not be negative", o.machines))
 	}
 	faults = append(faults, o.checkOperation()...)
-	read := func(files ...string) []*unstructured.Unstructured {
-		objects, err := readManifests(stdin, files)
+	if namesTwice(slices.Concat(o.files, o.existing, []string{o.oldFile}), cli.Stdin) {
+		// Whoever reads it second finds nothing.
+		return s, append(faults, errors.New("-: stdin is named twice and can be read once; put one of the two into a file"))
+	}
+	read := func(flag string, files ...string) []*unstructured.Unstructured {
+		objects, err := readManifests(ctx, stdin, flag, files)
 		faults = append(faults, err...)
 		return objects
 	}
-	s.objects, s.existing = read(o.files...), read(o.existing...)
+	s.objects, s.existing = read("-f", o.files...), read("--existing", o.existing...)
 	if o.oldFile != "" {
-		s.old = read(o.oldFile)
+		s.old = read("--old", o.oldFile)
 	}
 	for _, object := range s.objects {
 		if o.operation == string(policy.Update) && find(s.old, object) == nil && o.oldFile != "" {
@@ -139,25 +135,30 @@ func (o checkOptions) checkOperation() []error {
 	return nil
 }
 
-func readManifests(stdin io.Reader, files []string) ([]*unstructured.Unstructured, []error) {
+func namesTwice(files []string, file string) bool {
+	first := slices.Index(files, file)
+	return first >= 0 && slices.Contains(files[first+1:], file)
+}
+
+// readManifests reads the files that a flag names. To judge one without a manifest would be to admit what was never seen; there may be
+// nothing that exists already.
+func readManifests(ctx context.Context, stdin io.Reader, flag string, files []string) ([]*unstructured.Unstructured, []error) {
 	var objects []*unstructured.Unstructured
 	var faults []error
 	for _, file := range files {
-		var content []byte
-		var err error
-		if file == "-" {
-			content, err = io.ReadAll(stdin)
-		} else {
-			content, err = os.ReadFile(file)
-		}
-		if err == nil {
-			var found []*unstructured.Unstructured
-			found, err = offline.Manifests(content)
-			objects = append(objects, found...)
-		}
+		content, err := cli.ReadFile(ctx, flag, file, stdin)
 		if err != nil {
-			faults = append(faults, fmt.Errorf("%s: %w", file, err))
+			faults = append(faults, err)
+			continue
 		}
+		found, err := offline.Manifests(content)
+		switch {
+		case err != nil:
+			faults = append(faults, fmt.Errorf("%s %s: no manifests in YAML or JSON: %w", flag, file, err))
+		case len(found) == 0 && flag != "--existing":
+			faults = append(faults, fmt.Errorf("%s %s: holds no manifest; write an object with apiVersion, kind and metadata", flag, file))
+		}
+		objects = append(objects, found...)
 	}
 	return objects, faults
 }

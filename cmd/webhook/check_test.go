@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -130,5 +131,52 @@ func TestCheckSaysWhatIsNotReviewedAtAll(t *testing.T) {
 	}, "--config", "config.yaml", "-f", "other.yaml", "--as", prodBackend)
 	if status != cli.ExitOK || !strings.Contains(stdout, "not reviewed") {
 		t.Errorf("status %d\n%s%s", status, stdout, stderr)
+	}
+}
+
+// What is not there must not be called allowed: an empty file may be a step of a pipeline that failed.
+func TestCheckRefusesInputThatItCannotJudgeAndNamesTheFlag(t *testing.T) {
+	for name, c := range map[string]struct {
+		files   map[string]string
+		want    string
+		besides []string
+	}{
+		"an empty file":         {map[string]string{"vm.yaml": ""}, "-f vm.yaml: holds no manifest", nil},
+		"comments alone":        {map[string]string{"vm.yaml": "---\n# none\n"}, "-f vm.yaml: holds no manifest", nil},
+		"prose":                 {map[string]string{"vm.yaml": "hello"}, "-f vm.yaml: no manifests in YAML or JSON", nil},
+		"no such file":          {nil, "-f vm.yaml: no such file or directory", nil},
+		"a directory":           {map[string]string{"vm.yaml": machineManifest}, "--existing .: is a directory; name the files in it", []string{"--existing", "."}},
+		"stored objects, empty": {map[string]string{"vm.yaml": machineManifest, "old.yaml": ""}, "--old old.yaml: holds no manifest", []string{"--operation", "UPDATE", "--old", "old.yaml"}},
+		"stdin for two":         {nil, "stdin is named twice", []string{"-f", "-", "--existing", "-"}},
+	} {
+		files := map[string]string{"config.yaml": checkConfig}
+		maps.Copy(files, c.files)
+		status, stdout, stderr := runCheck(t, files, append([]string{"--config", "config.yaml", "-f", "vm.yaml", "--as", prodBackend}, c.besides...)...)
+		if status != cli.ExitWrongUse || stdout != "" || !strings.Contains(stderr, c.want) {
+			t.Errorf("%s: status %d, want %q in:\n%s%s", name, status, c.want, stdout, stderr)
+		}
+	}
+}
+
+func TestCheckTakesAnEmptyListOfWhatExists(t *testing.T) {
+	files := map[string]string{"config.yaml": checkConfig, "vm.yaml": machineManifest, "none.yaml": "apiVersion: v1\nkind: List\nitems: []\n"}
+	if status, _, stderr := runCheck(t, files, "--config", "config.yaml", "-f", "vm.yaml", "--as", prodBackend, "--existing", "none.yaml"); status != cli.ExitOK {
+		t.Errorf("status %d\n%s", status, stderr)
+	}
+}
+
+func TestEveryFaultIsALineThatNamesTheProgramAndWhatToWrite(t *testing.T) {
+	for name, c := range map[string]struct {
+		arguments []string
+		want      string
+	}{
+		"several":               {nil, "webhook: --config is missing: name the configuration file\nwebhook: --as is missing: name the requester, such as system:serviceaccount:ttlab-dev:backend\nwebhook: -f is missing: name a file with manifests, or - for stdin\n"},
+		"no number":             {[]string{"--vms", "eight"}, "webhook: --vms \"eight\": must be a whole number, such as 8; see 'webhook check --help'\n"},
+		"a shortened flag":      {[]string{"--conf", "x"}, "webhook: unknown flag: --conf; is it --config?; see 'webhook check --help'\n"},
+		"a directory as config": {[]string{"--config", ".", "-f", "vm.yaml", "--as", "alice"}, "webhook: --config .: reading the configuration: it is a directory; name the file in it\n"},
+	} {
+		if status, _, stderr := runCheck(t, checkFiles, c.arguments...); status != cli.ExitWrongUse || stderr != c.want {
+			t.Errorf("%s: status %d, want\n%sgot\n%s", name, status, c.want, stderr)
+		}
 	}
 }

@@ -100,7 +100,7 @@ func (o *denialsOptions) complete() []error {
 	}
 	for _, code := range o.filter.Codes {
 		if !slices.Contains(policy.Codes(), policy.Code(code)) {
-			faults = append(faults, fmt.Errorf("--code %q: none of vmwarden's codes, which docs/denials.md lists", code))
+			faults = append(faults, fmt.Errorf("--code %q: none of vmwarden's codes, such as CapVMs; docs/denials.md lists them", code))
 		}
 	}
 	if o.groupBy != "" && !slices.Contains(denials.Groupings(), o.groupBy) {
@@ -135,7 +135,7 @@ func (o *denialsOptions) run(ctx context.Context, stdin io.Reader, stdout, stder
 	}
 	report := collector.Report()
 	cli.NoticeBroken("webhook", stderr, report.Read.Broken)
-	notice(stderr, report.Read)
+	notice(stderr, report)
 	// The page is written in many small pieces.
 	buffered := bufio.NewWriter(stdout)
 	problems = append(problems, o.write(buffered, report))
@@ -146,7 +146,14 @@ func (o *denialsOptions) run(ctx context.Context, stdin io.Reader, stdout, stder
 }
 
 // notice says on stderr what the report cannot be trusted for.
-func notice(stderr io.Writer, read denials.Reading) {
+func notice(stderr io.Writer, report denials.Report) {
+	read := report.Read
+	for _, input := range read.Strange {
+		fmt.Fprintf(stderr, "webhook: %s: no line is of kube-apiserver's audit log or of the webhook's own log; see whether it is the right file\n", input)
+	}
+	if len(report.Denials) == 0 {
+		fmt.Fprintf(stderr, "webhook: none of the %d lines read tells of a denial that was asked for\n", read.Lines)
+	}
 	if read.LeftOut > 0 {
 		fmt.Fprintf(stderr, "webhook: %d older denials are left out; ask for less, or raise --limit\n", read.LeftOut)
 	}

@@ -73,3 +73,22 @@ func TestDenialsNamesEveryFaultOfUse(t *testing.T) {
 		}
 	}
 }
+
+// An empty table must not look as if a log without denials had been read.
+func TestAFileThatIsNoneOfTheLogsIsNamedAndNoDenialsAreSaidToBeNone(t *testing.T) {
+	for name, c := range map[string]struct {
+		content string
+		strange bool
+	}{
+		"a configuration":      {checkConfig, true},
+		"another program's":    {`{"time":"2026-11-29T12:00:00Z","message":"hello"}` + "\n", true},
+		"nothing":              {"", true},
+		"an audit log":         {`{"kind":"Event","apiVersion":"audit.k8s.io/v1","verb":"get"}` + "\n", false},
+		"a replica's that ran": {`{"level":"info","ts":"2026-11-29T12:00:00Z","msg":"starting"}` + "\n", false},
+	} {
+		status, _, stderr := runDenials(t, c.content)
+		if status != cli.ExitOK || strings.Contains(stderr, "right file") != c.strange || !strings.Contains(stderr, "tells of a denial") {
+			t.Errorf("%s: status %d, want strange: %t\n%s", name, status, c.strange, stderr)
+		}
+	}
+}

@@ -164,6 +164,10 @@ func (o *traceOptions) run(ctx context.Context, s traceSettings, stdin io.Reader
 	cli.NoticeBroken("webhook", stderr, report.Read.Broken)
 	failed := errors.Join(problems...)
 	if !report.Found() {
+		if s.cluster == nil && report.Read.Lines == 0 && failed != nil {
+			// Nothing was searched.
+			return failed
+		}
 		return errors.Join(failed, o.nothing(s, report.Read, failed != nil))
 	}
 	return errors.Join(failed, o.write(stdout, report))

@@ -133,3 +133,10 @@ func TestTraceAsksNoClusterOfflineAndTakesWhatTheConfigurationTells(t *testing.T
 		t.Errorf("without a cluster: status %d\n%s", status, stderr)
 	}
 }
+
+func TestOfATraceWithoutAReadableLogOnlyThatIsSaid(t *testing.T) {
+	status, stdout, stderr := runTrace(t, "", tracedSession, "missing.log")
+	if status != cli.ExitFailed || stdout != "" || stderr != "webhook: missing.log: no such file or directory\n" {
+		t.Errorf("status %d\n%s%s", status, stdout, stderr)
+	}
+}

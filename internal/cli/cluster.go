@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/ttlab/vmwarden/internal/version"
@@ -15,8 +16,16 @@ func ClusterConfig(kubeconfig, component string) (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = kubeconfig
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
-	if err != nil {
-		return nil, fmt.Errorf("finding the API server (name a file with --kubeconfig, or run in a Pod): %w", err)
+	switch {
+	case clientcmd.IsEmptyConfig(err) && kubeconfig != "":
+		return nil, fmt.Errorf("--kubeconfig %s: names no API server", kubeconfig)
+	case kubeconfig != "" && err != nil:
+		return nil, FileError("--kubeconfig "+kubeconfig, err)
+	case clientcmd.IsEmptyConfig(err):
+		// The library's own words name a variable that it no longer reads.
+		return nil, errors.New("no API server is named: name a kubeconfig file by --kubeconfig or KUBECONFIG, or run in a Pod")
+	case err != nil:
+		return nil, fmt.Errorf("finding the API server: %w", err)
 	}
 	config.UserAgent = "vmwarden-" + component + "/" + version.String()
 	// The API server's own priority and fairness bounds us; a second limit in the client would only make reviews time out.

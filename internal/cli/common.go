@@ -20,7 +20,7 @@ func AddCommon(root *cobra.Command) {
 		RunE: func(command *cobra.Command, arguments []string) error {
 			found, rest, err := command.Root().Find(arguments)
 			if err != nil || len(rest) > 0 {
-				return WrongUse(fmt.Errorf("there is no command %q; see '%s --help'", strings.Join(arguments, " "), command.Root().Name()))
+				return noCommand(command.Root(), strings.Join(arguments, " "))
 			}
 			return found.Help()
 		},

@@ -63,3 +63,11 @@ func TestCompletionIsPrintedForOneKnownShellAndAllElseIsWrongUse(t *testing.T) {
 		t.Errorf("help: status %d\n%s", status, stdout)
 	}
 }
+
+func TestAMistypedCommandIsToldTheOneThatIsMeant(t *testing.T) {
+	for _, arguments := range [][]string{{"lst"}, {"help", "lst"}} {
+		if status, _, stderr := program(t, arguments...); status != ExitWrongUse || stderr != "program: there is no command \"lst\"; is it list?; see 'program --help'\n" {
+			t.Errorf("%v: status %d\n%s", arguments, status, stderr)
+		}
+	}
+}

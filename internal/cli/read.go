@@ -6,8 +6,6 @@ import (
 	"io"
 	"os"
 
-	"golang.org/x/term"
-
 	"github.com/ttlab/vmwarden/internal/logs"
 )
 
@@ -16,30 +14,34 @@ type LogReader interface {
 	Read(name string, in io.Reader) error
 }
 
-// Stdin is how a command line names stdin.
-const Stdin = "-"
-
 // ReadLog hands a file, or stdin, to a reader, and shows on a terminal how far it is.
 func ReadLog(ctx context.Context, reader LogReader, file string, stdin io.Reader, terminal io.Writer) error {
 	if file == Stdin {
-		return reader.Read("stdin", newWatched(ctx, stdin, "stdin", 0, terminal))
+		if isTerminal(stdin) {
+			// How far it is would be written into what is typed.
+			terminal = nil
+		}
+		return reader.Read("stdin", newWatched(ctx, ReadStdin(ctx, stdin, os.Stderr), "stdin", 0, terminal))
 	}
 	opened, err := os.Open(file)
 	if err != nil {
-		return err
+		return FileError(file, err)
 	}
 	// It was only read: what closing says changes nothing.
 	defer func() { _ = opened.Close() }()
 	information, err := opened.Stat()
 	if err != nil {
-		return err
+		return FileError(file, err)
+	}
+	if information.IsDir() {
+		return FileError(file, errDirectory)
 	}
 	return reader.Read(file, newWatched(ctx, opened, file, information.Size(), terminal))
 }
 
 // ProgressTerminal is stderr where that is a terminal, else nil.
 func ProgressTerminal() io.Writer {
-	if term.IsTerminal(int(os.Stderr.Fd())) {
+	if isTerminal(os.Stderr) {
 		return os.Stderr
 	}
 	return nil

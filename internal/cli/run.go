@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -44,13 +45,16 @@ func Run(root *cobra.Command, arguments []string, stderr io.Writer) int {
 	root.SilenceUsage = true
 	// What cobra itself finds wrong with a flag is an error of use as well.
 	root.SetFlagErrorFunc(func(command *cobra.Command, err error) error {
-		return WrongUse(fmt.Errorf("%w; see '%s --help'", err, command.CommandPath()))
+		return WrongUse(fmt.Errorf("%w; see '%s --help'", flagError(command, err), command.CommandPath()))
 	})
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return ExitOK
 	}
-	fmt.Fprintf(stderr, "%s: %v\n", root.Name(), err)
+	for line := range strings.Lines(err.Error()) {
+		// Each fault is a line of its own, and says whose it is: in a log others stand between them.
+		fmt.Fprintf(stderr, "%s: %s\n", root.Name(), strings.TrimRight(line, "\n"))
+	}
 	if status, ok := errors.AsType[*StatusError](err); ok {
 		return status.Status
 	}
@@ -68,7 +72,17 @@ func NoArguments(command *cobra.Command, arguments []string) error {
 // Group is the run function of a command that only holds others: called by itself it says which there are.
 func Group(command *cobra.Command, arguments []string) error {
 	if len(arguments) > 0 {
-		return WrongUse(fmt.Errorf("there is no command %q; see '%s --help'", arguments[0], command.CommandPath()))
+		return noCommand(command, arguments[0])
 	}
 	return command.Help()
+}
+
+func noCommand(command *cobra.Command, name string) error {
+	// As far as cobra goes by itself where it tells.
+	command.SuggestionsMinimumDistance = 2
+	meant := ""
+	if suggestions := command.SuggestionsFor(name); len(suggestions) > 0 {
+		meant = "; is it " + strings.Join(suggestions, " or ") + "?"
+	}
+	return WrongUse(fmt.Errorf("there is no command %q%s; see '%s --help'", name, meant, command.CommandPath()))
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
@@ -18,20 +19,31 @@ import (
 const maxFileSize = 1 << 20
 
 // Load reads, defaults and validates the configuration file at path. Its error is an aggregate of every fault found, each
-// with the path of its field.
+// with the path of its field. It does not name the file: the caller knows by what it was named.
 func Load(path string) (*WardenConfig, error) {
 	info, err := os.Stat(path)
 	if err != nil {
-		return nil, fmt.Errorf("reading the configuration: %w", err)
+		return nil, unreadable(err)
+	}
+	if info.IsDir() {
+		return nil, errors.New("reading the configuration: it is a directory; name the file in it")
 	}
 	if info.Size() > maxFileSize {
-		return nil, fmt.Errorf("reading the configuration: %s has %d bytes, a ConfigMap holds at most %d", path, info.Size(), maxFileSize)
+		return nil, fmt.Errorf("reading the configuration: it has %d bytes, and a ConfigMap holds at most %d; name a file of kind %s", info.Size(), maxFileSize, Kind)
 	}
 	content, err := os.ReadFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("reading the configuration: %w", err)
+		return nil, unreadable(err)
 	}
 	return Parse(content)
+}
+
+// unreadable leaves the path out, which callers name with the flag.
+func unreadable(err error) error {
+	if system, ok := errors.AsType[*fs.PathError](err); ok {
+		err = system.Err
+	}
+	return fmt.Errorf("reading the configuration: %w", err)
 }
 
 // Parse decodes (strictly: an unknown or repeated field is an error that names it), defaults and validates a configuration.

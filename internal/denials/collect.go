@@ -34,6 +34,8 @@ type Reading struct {
 	AuditLog bool `json:"auditLog"`
 	// Broken names the inputs with lines that could not be read.
 	Broken []logs.Broken `json:"broken"`
+	// Strange names the inputs in which no line is of an audit log or of our own: it may be the wrong file that was named.
+	Strange []string `json:"strange"`
 	// LeftOut is how many denials were older than the newest that are listed.
 	LeftOut int `json:"leftOut"`
 	// RememberedFrom is from when on it is known what became of a denial; the zero time for all of it.
@@ -52,15 +54,17 @@ func NewCollector(filter Filter, limit int) *Collector {
 	}
 	c.attempts = logs.Newest[attempt]{Limit: attemptLimit, At: func(a attempt) time.Time { return a.at }}
 	// Lists in a document for programs are never null.
-	c.read = Reading{Broken: []logs.Broken{}, UnknownCodes: []string{}}
+	c.read = Reading{Broken: []logs.Broken{}, Strange: []string{}, UnknownCodes: []string{}}
 	return c
 }
 
 // Read reads one log, gzipped or not; name is what it is called in the report. Inputs may come in any order. A line that cannot be
 // read is counted; an error is one of reading itself, and what came before it is kept.
 func (c *Collector) Read(name string, in io.Reader) error {
+	known := false
 	lines, broken, err := logs.Read(name, in, func(line []byte) error {
 		r, err := read(line)
+		known = known || err != nil || !r.stranger
 		if err != nil {
 			return err
 		}
@@ -68,6 +72,9 @@ func (c *Collector) Read(name string, in io.Reader) error {
 		return nil
 	})
 	c.read.Lines += lines
+	if !known && err == nil {
+		c.read.Strange = append(c.read.Strange, name)
+	}
 	if broken.Lines > 0 {
 		c.read.Broken = append(c.read.Broken, broken)
 	}

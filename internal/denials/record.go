@@ -14,6 +14,8 @@ type record struct {
 	denial  *Denial
 	// audited tells that the line is of an audit log, and so would tell of an allowed request too.
 	audited bool
+	// stranger tells that the line is of none of the logs that are read here.
+	stranger bool
 }
 
 // attempt is one request that the webhook decided on, as far as it is needed to say what became of an earlier one.
@@ -45,6 +47,8 @@ func keyOf(d *Denial) key {
 var (
 	auditMark = []byte(`"` + audit.AnnotationPrefix)
 	ownMark   = []byte(`"msg":"admission `)
+	// ownStart is how every line of our own log begins, of whatever it tells.
+	ownStart = []byte(`{"level":"`)
 )
 
 // read reads one line, a whole JSON object, of any of the logs. A line that tells of something else gives an empty record.
@@ -57,5 +61,6 @@ func read(line []byte) (record, error) {
 	if bytes.Contains(line, ownMark) {
 		return readOwn(line)
 	}
-	return record{audited: bytes.Contains(line, []byte(audit.Version))}, nil
+	audited := bytes.Contains(line, []byte(audit.Version))
+	return record{audited: audited, stranger: !audited && !bytes.HasPrefix(line, ownStart)}, nil
 }

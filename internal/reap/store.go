@@ -34,15 +34,9 @@ type PostgresStore struct {
 // OpenStore prepares the store of an environment; it connects when it is first used. The URL is a PostgreSQL URL or key/value
 // string; what it leaves open comes from the standard PG* variables. Its errors never show the password.
 func OpenStore(ctx context.Context, url string, database config.Database, environment string, concurrency int32) (*PostgresStore, error) {
-	pool, err := pgxpool.ParseConfig(url)
+	pool, err := parseDatabaseURL(url)
 	if err != nil {
-		return nil, fmt.Errorf("reading the database URL: %w", err)
-	}
-	for name, value := range pool.ConnConfig.RuntimeParams {
-		if strings.Contains(strings.ToLower(name+" "+value), fenceSetting) {
-			// The fence is the database's word. One that the client brings along would fit every database.
-			return nil, fmt.Errorf("the database URL (or PGOPTIONS) sets %s; only the database itself may: ALTER DATABASE … SET %s = …", fenceSetting, fenceSetting)
-		}
+		return nil, err
 	}
 	// Times without a zone are in database.timeZone, whatever PGTZ says on this machine.
 	delete(pool.ConnConfig.RuntimeParams, "timezone")
@@ -60,6 +54,26 @@ func OpenStore(ctx context.Context, url string, database config.Database, enviro
 		return nil, fmt.Errorf("preparing the database connections: %w", err)
 	}
 	return &PostgresStore{pool: opened, queries: newQueries(database), database: database, environment: environment}, nil
+}
+
+// CheckDatabaseURL says what is wrong with a URL, or with the PG* variables that complete it, before anything is done with it.
+func CheckDatabaseURL(url string) error {
+	_, err := parseDatabaseURL(url)
+	return err
+}
+
+func parseDatabaseURL(url string) (*pgxpool.Config, error) {
+	pool, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		return nil, fmt.Errorf("reading the database URL: %w; write it as postgres://USER:PASSWORD@HOST:5432/DATABASE", err)
+	}
+	for name, value := range pool.ConnConfig.RuntimeParams {
+		if strings.Contains(strings.ToLower(name+" "+value), fenceSetting) {
+			// The fence is the database's word. One that the client brings along would fit every database.
+			return nil, fmt.Errorf("the database URL (or PGOPTIONS) sets %s; only the database itself may: ALTER DATABASE … SET %s = …", fenceSetting, fenceSetting)
+		}
+	}
+	return pool, nil
 }
 
 // Close ends all connections, or gives up when the context ends: a server that hangs does not say good-bye.
