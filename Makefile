@@ -24,11 +24,32 @@ chart_version := $(shell sed -n 's/^appVersion: //p' charts/vmwarden/Chart.yaml)
 scripts = .ci/run $$(find . -name '*.sh' -not -path './bin/*')
 checks := verify-format vet verify-modules verify-scripts verify-alerts verify-secrets verify-licenses verify-vulnerabilities verify-generated verify-chart lint
 
+# Without the Go command every target but two would fail with a shell's words.
+ifneq ($(filter-out help clean,$(or $(MAKECMDGOALS),help)),)
+ifeq ($(shell command -v go),)
+$(error The go command is not on PATH: install Go 1.26 or newer, see https://go.dev/doc/install)
+endif
+endif
+
 .PHONY: help
 help: ## List the targets
-	@sed -n 's/^\([a-z][a-z0-9-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | while IFS=$$'\t' read -r target what; do \
-		printf '  make %-22s %s\n' "$$target" "$$what"; \
+	@echo 'New here? make demo shows what it does, make playground lets you try it; README.md tells the rest.'
+	sed -n -e 's/^##### \(.*\)/\n\1/p' -e 's/^\([a-z][a-z0-9-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | while IFS=$$'\t' read -r target what; do
+		if [ -z "$$what" ]; then echo "$$target"; continue; fi
+		printf '  make %-26s %s\n' "$$target" "$$what"
 	done
+
+##### See it at work
+
+.PHONY: demo
+demo: setup ## Show what vmwarden does, on a real control plane and PostgreSQL
+	@echo '== the demo (the first time it is compiled: some minutes)'
+	go run ./test/demo
+
+.PHONY: playground
+playground: setup ## The demo, left up until Ctrl-C, to try webhook, reapjob and kubectl on
+	@echo '== the demo, to be left up (the first time it is compiled: some minutes)'
+	go run ./test/demo -stay
 
 ##### Build
 
@@ -137,10 +158,6 @@ bench: setup ## Measure what vmwarden costs, with a table at the end: 8 minutes;
 measure-expiry: setup ## Measure from a session's end to its machine's, over SESSIONS (default 104): about 10 minutes
 	test/node/ensure.sh || echo 'nodes will be played'
 	go run ./test/kubevirt/measure -sessions $(or $(SESSIONS),104) -interval $(or $(INTERVAL),1m)
-
-.PHONY: demo
-demo: setup ## Show what vmwarden does, on a real control plane and PostgreSQL
-	go run ./test/demo
 
 .PHONY: setup
 setup: ## Get PostgreSQL, and build Kubernetes and KubeVirt's definitions once (about 15 minutes)

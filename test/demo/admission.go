@@ -27,7 +27,7 @@ func admission(ctx context.Context, s *story) error {
 	prod, dev := s.lab.Backends["prod"], s.lab.Backends["dev"]
 	s.chapter("Admission: whose machine is it?")
 
-	s.tell("prod's backend opens a session: a Secret, then the virtual machine, exactly as backend/vm-golden.yaml has it.")
+	s.tell("prod's backend opens a session: a Secret, then the virtual machine, exactly as test/backend/manifests/vm-golden.yaml has it.")
 	stored, err := prod.Open(ctx, prodSession, backend.VMGolden)
 	if err != nil {
 		return fmt.Errorf("opening a session of prod: %w", err)

@@ -1,15 +1,19 @@
 // Command demo tells vmwarden's whole story on a real control plane and a real PostgreSQL, step by step, with what Kubernetes
-// answered. It ends with a table of what was shown, and with a non-zero status if any step did not come out as told.
+// answered. It ends with a table of what was shown, and with a non-zero status if any step did not come out as told. With -stay it leaves
+// all of it up until Ctrl-C, and says how to try the commands on it.
 package main
 
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
 	"time"
+
+	"k8s.io/client-go/rest"
 
 	"github.com/ttlab/vmwarden/test/lab"
 )
@@ -25,6 +29,8 @@ func main() {
 }
 
 func run() (err error) {
+	stays := flag.Bool("stay", false, "leave everything up until Ctrl-C, to try commands on it")
+	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	began := time.Now()
@@ -37,10 +43,14 @@ func run() (err error) {
 	fmt.Printf("Ready after %s. Two backends, ttlab-prod/backend and ttlab-dev/backend, share the namespace %s.\n", time.Since(began).Round(time.Second), lab.VMNamespace)
 
 	s := &story{lab: l, out: os.Stdout}
+	rest.SetDefaultWarningHandler(s)
 	for _, chapter := range []func(context.Context, *story) error{admission, places, reaping} {
 		if err := chapter(ctx, s); err != nil {
 			return err
 		}
 	}
-	return s.end(time.Since(began))
+	if err := s.end(time.Since(began)); err != nil || !*stays {
+		return err
+	}
+	return stay(ctx, l, os.Stdout)
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/ttlab/vmwarden/test/lab"
 )
 
-// The ids of the backend's own rows (backend/sessions.sql), and one of dev's.
+// The ids of the backend's own rows (test/backend/manifests/sessions.sql), and one of dev's.
 const (
 	expiredRow  = "a0000000-0000-4000-8000-000000000001"
 	liveRow     = "a1000000-0000-4000-8000-000000000002"

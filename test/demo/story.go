@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 	"text/tabwriter"
 	"time"
 
@@ -18,6 +19,9 @@ type story struct {
 	lab   *lab.Lab
 	out   io.Writer
 	steps []step
+
+	mutex    sync.Mutex
+	warnings []string
 }
 
 type step struct {
@@ -32,14 +36,31 @@ func (s *story) chapter(title string) {
 
 // tell tells what is about to be done.
 func (s *story) tell(format string, arguments ...any) {
-	fmt.Fprintf(s.out, "\n%d. %s\n", len(s.steps)+1, fmt.Sprintf(format, arguments...))
+	fmt.Fprintf(s.out, "\n%s\n", fmt.Sprintf(format, arguments...))
 }
 
 // answer shows what Kubernetes, a program or the database answered, indented below the step.
 func (s *story) answer(format string, arguments ...any) {
-	for line := range strings.Lines(fmt.Sprintf(format, arguments...)) {
-		fmt.Fprintf(s.out, "   | %s\n", strings.TrimRight(line, "\n"))
+	for _, text := range append(s.takeWarnings(), fmt.Sprintf(format, arguments...)) {
+		for line := range strings.Lines(text) {
+			fmt.Fprintf(s.out, "   | %s\n", strings.TrimRight(line, "\n"))
+		}
 	}
+}
+
+// HandleWarningHeader keeps the API server's warnings for the next answer: they are a part of it.
+func (s *story) HandleWarningHeader(_ int, _, text string) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.warnings = append(s.warnings, "Warning: "+text)
+}
+
+func (s *story) takeWarnings() []string {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	taken := s.warnings
+	s.warnings = nil
+	return taken
 }
 
 // shown ends a step: what it was to show, and whether it did.
@@ -49,7 +70,7 @@ func (s *story) shown(title string, asTold bool) {
 		outcome = "NOT AS TOLD"
 	}
 	s.steps = append(s.steps, step{title: title, as: outcome})
-	fmt.Fprintf(s.out, "   => %s: %s\n", title, outcome)
+	fmt.Fprintf(s.out, "   => %d. %s: %s\n", len(s.steps), title, outcome)
 }
 
 // end prints the table. Its error says how many steps did not come out as told.
@@ -70,6 +91,11 @@ func (s *story) end(took time.Duration) error {
 	if failed > 0 {
 		return fmt.Errorf("%d steps did not come out as told", failed)
 	}
+	fmt.Fprintln(s.out, `
+What next:
+  make playground       the same, left up until Ctrl-C, to try webhook, reapjob and kubectl on
+  docs/install.md       into a cluster of your own; in mode Audit it only tells what it would do
+  docs/denials.md       what each code above means`)
 	return nil
 }
 

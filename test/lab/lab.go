@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/kubernetes"
@@ -100,6 +101,9 @@ func StartWith(ctx context.Context, options Options) (*Lab, error) {
 	if err != nil {
 		return nil, err
 	}
+	if options.Progress == nil {
+		options.Progress = io.Discard
+	}
 	l := &Lab{Backends: map[string]*backend.Backend{}, group: group, progress: options.Progress}
 	if err := l.start(ctx, options); err != nil {
 		return nil, errors.Join(fmt.Errorf("starting the lab: %w", err), l.Stop())
@@ -108,6 +112,10 @@ func StartWith(ctx context.Context, options Options) (*Lab, error) {
 }
 
 func (l *Lab) start(ctx context.Context, options Options) error {
+	began := time.Now()
+	step := func(format string, arguments ...any) {
+		fmt.Fprintf(l.progress, "%6.2fs %s\n", time.Since(began).Seconds(), fmt.Sprintf(format, arguments...))
+	}
 	var webhookBinary string
 	starting, startContext := errgroup.WithContext(ctx)
 	starting.Go(func() (err error) {
@@ -124,11 +132,15 @@ func (l *Lab) start(ctx context.Context, options Options) error {
 		return err
 	})
 	starting.Go(func() (err error) {
-		webhookBinary, l.reapjob, err = l.build(startContext)
+		if webhookBinary, l.reapjob, err = l.build(startContext); err == nil {
+			step("webhook and reapjob are built")
+		}
 		return err
 	})
 	starting.Go(func() (err error) {
-		l.rendered, err = renderChart(startContext)
+		if l.rendered, err = renderChart(startContext); err == nil {
+			step("the chart is rendered")
+		}
 		return err
 	})
 	if err := starting.Wait(); err != nil {
@@ -147,8 +159,11 @@ func (l *Lab) start(ctx context.Context, options Options) error {
 		}
 	}
 	var err error
-	l.Webhook, err = l.startWebhook(ctx, webhookBinary, options)
-	return err
+	if l.Webhook, err = l.startWebhook(ctx, webhookBinary, options); err != nil {
+		return err
+	}
+	step("the webhook is ready, replicas: %d", options.Replicas)
+	return nil
 }
 
 func (l *Lab) createBackends(ctx context.Context) error {
