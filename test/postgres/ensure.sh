@@ -41,7 +41,10 @@ pgbouncer_found() {
 
 if ! found; then
   [ -z "${POSTGRES_BIN:-}" ] || give_up "\$POSTGRES_BIN ($POSTGRES_BIN) does not hold it"
-  remedy=$(installable postgresql) || give_up "$remedy (the server: initdb and postgres), or set POSTGRES_BIN to their directory"
+  missing=postgresql
+  # Both at once, for whoever has to install them by hand.
+  pgbouncer_found || missing="postgresql pgbouncer"
+  remedy=$(installable "$missing") || give_up "$remedy (the server: initdb and postgres), or set POSTGRES_BIN to their directory"
 
   # The package would start a server on port 5432 for itself, which the tests do not use.
   if [ ! -e /etc/postgresql-common/createcluster.conf ]; then
@@ -56,5 +59,9 @@ fi
 if ! pgbouncer_found; then
   remedy=$(installable pgbouncer) || give_up "$remedy"
   install_package pgbouncer
+  # Where there is systemd, the package has started a service for itself, on port 6432, which the tests do not use either.
+  if command -v systemctl >/dev/null && as_root systemctl is-active --quiet pgbouncer; then
+    as_root systemctl disable --now pgbouncer >&2
+  fi
   pgbouncer_found || give_up "the package pgbouncer brought no program of that name"
 fi
