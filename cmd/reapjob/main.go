@@ -21,8 +21,10 @@ type commands struct {
 
 func newCommand(c commands) *cobra.Command {
 	root := &cobra.Command{
-		Use:     "reapjob",
-		Short:   "Reclaims expired, orphaned and lost lab virtual machines of one environment",
+		Use:   "reapjob",
+		Short: "Reclaims expired, orphaned and lost lab virtual machines of one environment",
+		Long: `Reclaims expired, orphaned and lost lab virtual machines of one environment, one pass a run: run is what the environment's CronJob starts
+every minute. Begin with plan, which prints what run would do and why, and does nothing. Each has examples: reapjob COMMAND --help.`,
 		Version: version.String(),
 		Args:    cobra.ArbitraryArgs,
 		RunE:    cli.Group,

@@ -259,11 +259,14 @@ func (o *options) completePage(s *settings) []error {
 }
 
 func (o *options) completeEnvironment(s *settings) []error {
-	if o.environment == "" {
-		return []error{fmt.Errorf("--environment is missing: name one of the configuration's environments")}
-	}
 	if s.config == nil {
+		if o.environment == "" {
+			return []error{fmt.Errorf("--environment is missing: name one of the configuration's environments")}
+		}
 		return nil
+	}
+	if o.environment == "" {
+		return []error{fmt.Errorf("--environment is missing: name one of %s", strings.Join(s.config.Contract().Environments, ", "))}
 	}
 	var found bool
 	if s.environment, found = s.config.Environment(o.environment); !found {

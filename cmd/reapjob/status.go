@@ -28,7 +28,7 @@ func printStatus(ctx context.Context, s settings) error {
 		return err
 	}
 	if len(found.Passes) == 0 {
-		return fmt.Errorf("no pass of environment %s has ever run", s.environment.Name)
+		return fmt.Errorf("no pass of environment %s has ever run; its CronJob starts one a minute, 'reapjob run' one by hand", s.environment.Name)
 	}
 	if last := found.Passes[0].ExitStatus; last != cli.ExitOK {
 		return &cli.StatusError{Status: last, Err: fmt.Errorf("the last pass was not clean (exit status %d)", last)}

@@ -152,7 +152,7 @@ func notice(stderr io.Writer, report denials.Report) {
 		fmt.Fprintf(stderr, "webhook: %s: no line is of kube-apiserver's audit log or of the webhook's own log; see whether it is the right file\n", input)
 	}
 	if len(report.Denials) == 0 {
-		fmt.Fprintf(stderr, "webhook: none of the %d lines read tells of a denial that was asked for\n", read.Lines)
+		fmt.Fprintf(stderr, "webhook: %d lines were read, and no denial that was asked for is in them\n", read.Lines)
 	}
 	if read.LeftOut > 0 {
 		fmt.Fprintf(stderr, "webhook: %d older denials are left out; ask for less, or raise --limit\n", read.LeftOut)

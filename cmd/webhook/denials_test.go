@@ -87,7 +87,7 @@ func TestAFileThatIsNoneOfTheLogsIsNamedAndNoDenialsAreSaidToBeNone(t *testing.T
 		"a replica's that ran": {`{"level":"info","ts":"2026-11-29T12:00:00Z","msg":"starting"}` + "\n", false},
 	} {
 		status, _, stderr := runDenials(t, c.content)
-		if status != cli.ExitOK || strings.Contains(stderr, "right file") != c.strange || !strings.Contains(stderr, "tells of a denial") {
+		if status != cli.ExitOK || strings.Contains(stderr, "right file") != c.strange || !strings.Contains(stderr, "no denial that was asked for") {
 			t.Errorf("%s: status %d, want strange: %t\n%s", name, status, c.strange, stderr)
 		}
 	}

@@ -11,6 +11,8 @@ import (
 // answer wrong use with exit status 0 or 1.
 func AddCommon(root *cobra.Command) {
 	root.CompletionOptions.DisableDefaultCmd = true
+	// It has none of its own that do anything.
+	root.DisableFlagsInUseLine = true
 	root.AddCommand(newCompletionCommand(root.Name()))
 	root.SetHelpCommand(&cobra.Command{
 		Use:               "help [COMMAND]",

@@ -49,8 +49,12 @@ func run() (err error) {
 			return err
 		}
 	}
-	if err := s.end(time.Since(began)); err != nil || !*stays {
+	if err := s.end(time.Since(began)); err != nil {
 		return err
 	}
-	return stay(ctx, l, os.Stdout)
+	if *stays {
+		return stay(ctx, l, os.Stdout)
+	}
+	fmt.Print(whatNext)
+	return nil
 }

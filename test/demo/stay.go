@@ -50,6 +50,6 @@ func stay(ctx context.Context, l *lab.Lab, out io.Writer) error {
 	}
 	fmt.Fprintf(out, tryThis, directory, lab.VMNamespace, "system:serviceaccount:ttlab-dev:backend")
 	<-ctx.Done()
-	fmt.Fprintln(out, "\nTaking everything down.")
+	fmt.Fprintln(out, "\nTaking everything down. That make calls Ctrl-C an error means nothing.")
 	return nil
 }

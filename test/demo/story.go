@@ -91,11 +91,6 @@ func (s *story) end(took time.Duration) error {
 	if failed > 0 {
 		return fmt.Errorf("%d steps did not come out as told", failed)
 	}
-	fmt.Fprintln(s.out, `
-What next:
-  make playground       the same, left up until Ctrl-C, to try webhook, reapjob and kubectl on
-  docs/install.md       into a cluster of your own; in mode Audit it only tells what it would do
-  docs/denials.md       what each code above means`)
 	return nil
 }
 
@@ -124,3 +119,11 @@ func deniedBy(err error, code string) bool {
 	}
 	return false
 }
+
+// whatNext leads on from the end of the story.
+const whatNext = `
+What next:
+  make playground       the same, left up until Ctrl-C, to try webhook, reapjob and kubectl on
+  docs/install.md       into a cluster of your own; in mode Audit it only tells what it would do
+  docs/denials.md       what each code above means
+`
