@@ -15,6 +15,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"github.com/ttlab/vmwarden/test/binaries"
 	"github.com/ttlab/vmwarden/test/lab"
 )
 
@@ -33,6 +34,13 @@ func run() (err error) {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
+	var kubectl string
+	if *stays {
+		// Before the lab is up: the first time it is built, which takes some minutes.
+		if kubectl, err = binaries.LocateKubectl(ctx, os.Stdout); err != nil {
+			return err
+		}
+	}
 	began := time.Now()
 	fmt.Println("Bringing up etcd, kube-apiserver, kube-controller-manager, KubeVirt's resources, PostgreSQL and three replicas of the webhook.")
 	l, err := lab.Start(ctx, os.Stdout, replicas)
@@ -53,7 +61,7 @@ func run() (err error) {
 		return err
 	}
 	if *stays {
-		return stay(ctx, l, os.Stdout)
+		return stay(ctx, l, kubectl, os.Stdout)
 	}
 	fmt.Print(whatNext)
 	return nil
