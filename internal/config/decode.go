@@ -72,7 +72,7 @@ func takeWrongTypes(value any, of reflect.Type, path *field.Path) field.ErrorLis
 // wrongType says what a value should be, or nothing. What holds others is judged by its kind alone.
 func wrongType(value any, of reflect.Type, path *field.Path) *field.Error {
 	of = dereferenced(of)
-	ok := false
+	var ok bool
 	switch {
 	case reflect.PointerTo(of).Implements(reflect.TypeFor[json.Unmarshaler]()), of.Kind() != reflect.Struct && of.Kind() != reflect.Map && of.Kind() != reflect.Slice:
 		content, err := json.Marshal(value)
