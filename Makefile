@@ -150,7 +150,7 @@ soak-caps: setup ## Try the cap with BURSTS (default 1000) bursts of 40 creates:
 	VMWARDEN_BURSTS=$(or $(BURSTS),1000) go test ./test/e2e -run TestOfFortyConcurrentCreatesExactlyEightAreAdmitted -count=1 -v -timeout 2h
 
 .PHONY: bench
-bench: setup ## Measure what vmwarden costs, with a table at the end: 8 minutes; BENCH='-only handlers,creates' for a part, BENCH=-help
+bench: setup ## Measure what vmwarden costs, with a table at the end: about 10 minutes; BENCH='-only handlers,creates' for a part, BENCH=-help
 	go run ./test/binaries/cmd/build kubectl >/dev/null
 	go run ./test/bench $(BENCH)
 
