@@ -170,6 +170,11 @@ func TestABurstOfBackendsDoesNotStarveTheWebhook(t *testing.T) {
 	if level := schema.Spec.PriorityLevelConfiguration.Name; level != "workload-high" {
 		t.Errorf("the webhook asks in level %s", level)
 	}
+	without := release(newcomer)
+	without.Set = []string{"webhook.priorityLevel="}
+	if left := names(render(t, without), "FlowSchema"); len(left) > 0 {
+		t.Errorf("without a level there is %v", left)
+	}
 }
 
 // TestReviewsMayBeKeptToTheControlPlanesAddresses: whoever reaches the webhook can have places reserved by made-up reviews.
