@@ -1,6 +1,7 @@
 package install_test
 
 import (
+	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -9,6 +10,9 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ttlab/vmwarden/test/backend"
 	"github.com/ttlab/vmwarden/test/binaries"
 	"github.com/ttlab/vmwarden/test/documents"
 )
@@ -24,8 +28,14 @@ var leftOut = map[string]string{
 // TestEveryKubectlCommandOfTheDocumentsRuns runs them by kubectl itself, as an admin, in an installation at work. A command that finds
 // nothing where the document says to look is as wrong as one that fails.
 func TestEveryKubectlCommandOfTheDocumentsRuns(t *testing.T) {
-	session := "c0000000-0000-4000-8000-000000000001"
+	session := "9d000000-0000-4000-8000-000000000001"
 	create(t, session)
+	t.Cleanup(func() {
+		err := admin.Machines(vmNamespace).Delete(context.WithoutCancel(t.Context()), backend.Lesson{Session: session}.VMName(), metav1.DeleteOptions{})
+		if err != nil {
+			t.Error(err)
+		}
+	})
 	bin := kubectlDirectory(t)
 	used := map[string]bool{}
 	lines := append(documentedLines(t), notesLines(t)...)
