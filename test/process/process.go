@@ -96,7 +96,12 @@ func (p *Process) Signal(signal syscall.Signal) error {
 		return fmt.Errorf("sending %s to %s: %w", signal, p.name, os.ErrProcessDone)
 	default:
 	}
-	if err := syscall.Kill(-p.PID(), signal); err != nil {
+	err := syscall.Kill(-p.PID(), signal)
+	if errors.Is(err, syscall.ESRCH) {
+		// It ended this very moment, before Wait told.
+		err = os.ErrProcessDone
+	}
+	if err != nil {
 		return fmt.Errorf("sending %s to %s: %w", signal, p.name, err)
 	}
 	return nil
