@@ -140,7 +140,7 @@ func (p *Process) awaitDeath(grace time.Duration) error {
 func (p *Process) signalIfAlive(signals ...syscall.Signal) error {
 	for _, signal := range signals {
 		err := p.Signal(signal)
-		if errors.Is(err, os.ErrProcessDone) || errors.Is(err, syscall.ESRCH) {
+		if errors.Is(err, os.ErrProcessDone) {
 			return nil
 		}
 		if err != nil {
