@@ -16,6 +16,7 @@ import (
 	"github.com/ttlab/vmwarden/internal/config"
 	"github.com/ttlab/vmwarden/internal/policy"
 	"github.com/ttlab/vmwarden/internal/policy/offline"
+	"github.com/ttlab/vmwarden/internal/terminal"
 )
 
 // checkOptions are check's flags.
@@ -178,10 +179,13 @@ func check(ctx context.Context, out io.Writer, o checkOptions, s checkSettings) 
 	checker := offline.New(contract, world, clock.RealClock{})
 	var outcomes []offline.Outcome
 	denied := 0
-	for _, object := range s.objects {
+	for _, object := range slices.Concat(s.objects, s.old, s.existing) {
+		// Of what exists as of what is judged: what a manifest refers to would not be found else.
 		if object.GetNamespace() == "" {
 			object.SetNamespace(contract.VMNamespace)
 		}
+	}
+	for _, object := range s.objects {
 		outcome, err := checker.Check(ctx, offline.Request{
 			Operation: policy.Operation(o.operation), User: o.user, Groups: o.groups, Object: object, Old: find(s.old, object), Orphan: o.orphan,
 		})
@@ -206,7 +210,7 @@ func check(ctx context.Context, out io.Writer, o checkOptions, s checkSettings) 
 	return nil
 }
 
-// describe names an object as kubectl does.
+// describe names an object as kubectl does. A manifest that no API server has seen may have any text for a name.
 func describe(outcome offline.Outcome) string {
-	return strings.ToLower(outcome.Kind) + "/" + outcome.Name
+	return terminal.Printable(strings.ToLower(outcome.Kind) + "/" + outcome.Name)
 }

@@ -5,12 +5,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/pmezard/go-difflib/difflib"
 	"sigs.k8s.io/yaml"
 
 	"github.com/ttlab/vmwarden/internal/policy/offline"
+	"github.com/ttlab/vmwarden/internal/terminal"
 )
 
 // writeOutcomes writes a table for people: a line an object, its reasons below it, and what would be added as a diff.
@@ -23,7 +25,7 @@ func writeOutcomes(out io.Writer, outcomes []offline.Outcome) error {
 			fmt.Fprintf(columns, "%s\tallowed\t\t\t\n", describe(outcome))
 		}
 		for _, cause := range outcome.Causes {
-			fmt.Fprintf(columns, "%s\tDENIED\t%s\t%s\t%s\n", describe(outcome), cause.Code, cause.Field, cause.Message)
+			fmt.Fprintf(columns, "%s\tDENIED\t%s\t%s\t%s\n", describe(outcome), cause.Code, terminal.Printable(cause.Field), terminal.Printable(cause.Message))
 		}
 	}
 	if err := columns.Flush(); err != nil {
@@ -31,14 +33,17 @@ func writeOutcomes(out io.Writer, outcomes []offline.Outcome) error {
 	}
 	for _, outcome := range outcomes {
 		for _, warning := range outcome.Warnings {
-			fmt.Fprintf(&page, "\nWarning: %s\n", warning)
+			fmt.Fprintf(&page, "\nWarning: %s\n", terminal.Printable(warning))
 		}
 		diff, err := stampDiff(outcome)
 		if err != nil {
 			return err
 		}
 		if diff != "" {
-			fmt.Fprintf(&page, "\n%s", diff)
+			fmt.Fprintln(&page)
+		}
+		for line := range strings.Lines(diff) {
+			fmt.Fprintln(&page, terminal.Printable(strings.TrimSuffix(line, "\n")))
 		}
 	}
 	if _, err := page.WriteTo(out); err != nil {

@@ -65,6 +65,17 @@ func TestCheckShowsTheStampsAsADiff(t *testing.T) {
 	}
 }
 
+// No API server has seen the manifest.
+func TestATerminalObeysNothingOfAManifest(t *testing.T) {
+	hostile := strings.NewReplacer("name: lab-a0000000", `name: "a\e[2J\u202eb"`, "ttlab.io/env: prod", `ttlab.io/env: "\e[2J\u202e"`).Replace(machineManifest)
+	for _, as := range []string{prodBackend, "system:admin"} {
+		_, stdout, stderr := runCheck(t, map[string]string{"config.yaml": checkConfig, "vm.yaml": hostile}, "--config", "config.yaml", "-f", "vm.yaml", "--as", as, "--as-group", "system:masters")
+		if strings.ContainsAny(stdout+stderr, "\x1b\u202e") || !strings.Contains(stdout, `a\x1b[2J`) {
+			t.Errorf("stdout: %q\nstderr: %q", stdout, stderr)
+		}
+	}
+}
+
 func TestCheckAnswersOneForADenialWithItsCauses(t *testing.T) {
 	status, stdout, _ := runCheck(t, checkFiles, "--config", "config.yaml", "-f", "vm.yaml", "--as", devBackend, "-o", "json")
 	if status != cli.ExitFailed {
@@ -97,6 +108,25 @@ func TestCheckCountsWhatExists(t *testing.T) {
 		if status != cli.ExitFailed || !strings.Contains(stdout, "CapVMs") {
 			t.Errorf("%s: status %d\n%s", name, status, stdout)
 		}
+	}
+}
+
+func TestWhatExistsWithoutANamespaceIsInThatOfTheMachinesAndWhatIsElsewhereTakesNoPlace(t *testing.T) {
+	files := maps.Clone(checkFiles)
+	files["golden.yaml"] = `
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: golden, labels: {ttlab.io/golden: "true"}}
+`
+	files["writes.yaml"] = strings.Replace(machineManifest, "{domain: {}}", "{domain: {}, volumes: [{name: disk, persistentVolumeClaim: {claimName: golden}}]}", 1)
+	status, stdout, _ := runCheck(t, files, "--config", "config.yaml", "-f", "writes.yaml", "--as", prodBackend, "--existing", "golden.yaml")
+	if status != cli.ExitFailed || !strings.Contains(stdout, "GoldenWritable") {
+		t.Errorf("status %d:\n%s", status, stdout)
+	}
+	files["elsewhere.yaml"] = strings.NewReplacer("lab-a0000000", "other", "namespace: lab-vms", "namespace: other").Replace(machineManifest)
+	status, stdout, stderr := runCheck(t, files, "--config", "config.yaml", "-f", "vm.yaml", "--as", prodBackend, "--vms", "7", "--existing", "elsewhere.yaml")
+	if status != cli.ExitOK {
+		t.Errorf("status %d:\n%s%s", status, stdout, stderr)
 	}
 }
 

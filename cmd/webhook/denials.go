@@ -16,6 +16,7 @@ import (
 	"github.com/ttlab/vmwarden/internal/cli"
 	"github.com/ttlab/vmwarden/internal/denials"
 	"github.com/ttlab/vmwarden/internal/policy"
+	"github.com/ttlab/vmwarden/internal/terminal"
 )
 
 // denialsOptions are denials' flags and arguments.
@@ -119,14 +120,14 @@ func (o *denialsOptions) complete() []error {
 
 func (o *denialsOptions) run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) error {
 	collector := denials.NewCollector(o.filter, o.limit)
-	terminal := cli.ProgressTerminal()
+	progress := cli.ProgressTerminal()
 	files := o.files
 	if len(files) == 0 {
 		files = []string{cli.Stdin}
 	}
 	var problems []error
 	for _, file := range files {
-		if err := cli.ReadLog(ctx, collector, file, stdin, terminal); err != nil {
+		if err := cli.ReadLog(ctx, collector, file, stdin, progress); err != nil {
 			problems = append(problems, err)
 		}
 		if ctx.Err() != nil {
@@ -149,7 +150,7 @@ func (o *denialsOptions) run(ctx context.Context, stdin io.Reader, stdout, stder
 func notice(stderr io.Writer, report denials.Report) {
 	read := report.Read
 	for _, input := range read.Strange {
-		fmt.Fprintf(stderr, "webhook: %s: no line is of kube-apiserver's audit log or of the webhook's own log; see whether it is the right file\n", input)
+		fmt.Fprintf(stderr, "webhook: %s: no line is of kube-apiserver's audit log or of the webhook's own log; see whether it is the right file\n", terminal.Printable(input))
 	}
 	if len(report.Denials) == 0 {
 		fmt.Fprintf(stderr, "webhook: %d lines were read, and no denial that was asked for is in them\n", read.Lines)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"strings"
 
 	"k8s.io/client-go/rest"
 )
@@ -16,7 +15,12 @@ func (c *Clock) Ask(ctx context.Context, config *rest.Config) error {
 	if err != nil {
 		return fmt.Errorf("making a client to ask the API server for the time: %w", err)
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodHead, strings.TrimSuffix(config.Host, "/")+"/version", nil)
+	// The host may stand without a scheme, as all other clients take it.
+	server, _, err := rest.DefaultServerUrlFor(config)
+	if err != nil {
+		return fmt.Errorf("asking the API server for the time: %w", err)
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodHead, server.JoinPath("version").String(), nil)
 	if err != nil {
 		return fmt.Errorf("asking the API server for the time: %w", err)
 	}

@@ -5,6 +5,8 @@ import (
 	"net/http/httptest"
 	"testing"
 	"time"
+
+	"k8s.io/client-go/rest"
 )
 
 var noon = time.Date(2026, 9, 12, 12, 0, 0, 0, time.UTC)
@@ -62,6 +64,21 @@ func TestAnAnswerWithoutADateTeachesNothing(t *testing.T) {
 	}
 }
 
+func TestADateThatMayBeAGatewaysTeachesNothing(t *testing.T) {
+	for _, status := range []int{http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Date", time.Unix(0, 0).UTC().Format(http.TimeFormat))
+			w.WriteHeader(status)
+		}))
+		c := &Clock{}
+		ask(t, c, server.URL)
+		server.Close()
+		if c.Ahead() != 0 {
+			t.Errorf("status %d: the clock is corrected by %s", status, c.Ahead())
+		}
+	}
+}
+
 func TestEveryAnswerSetsTheClockRight(t *testing.T) {
 	const wrong = 2 * time.Hour
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -83,6 +100,29 @@ func TestEveryAnswerSetsTheClockRight(t *testing.T) {
 	before := c.Now()
 	if since := c.Since(before); since < 0 || since > time.Hour {
 		t.Errorf("%s have passed since this very moment", since)
+	}
+}
+
+func TestTheServerIsAskedUnderWhateverFormOfItsAddressClientsTake(t *testing.T) {
+	asked := make(chan string, 1)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked <- r.Method + " " + r.URL.Path
+		w.Header().Set("Date", time.Now().Add(time.Hour).UTC().Format(http.TimeFormat))
+	}))
+	defer server.Close()
+	for host, want := range map[string]string{
+		server.URL: "HEAD /version", server.URL + "/": "HEAD /version", server.URL + "/k8s/clusters/a": "HEAD /k8s/clusters/a/version",
+		server.Listener.Addr().String(): "HEAD /version",
+	} {
+		config := &rest.Config{Host: host}
+		c := Of(config)
+		if err := c.Ask(t.Context(), config); err != nil {
+			t.Errorf("%s: %v", host, err)
+			continue
+		}
+		if got := <-asked; got != want || (c.Ahead()-time.Hour).Abs() > resolution {
+			t.Errorf("%s: asked %s, want %s; corrected by %s", host, got, want, c.Ahead())
+		}
 	}
 }
 

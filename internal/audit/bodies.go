@@ -2,7 +2,10 @@ package audit
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
+
+	kjson "sigs.k8s.io/json"
 )
 
 // Metadata is what is read of a body that is an object, or a patch of one. A body that is something else gives an empty one.
@@ -30,15 +33,18 @@ type Bodies struct {
 	Items []Metadata
 }
 
-// ParseBodies reads the bodies of an entry that Parse has read. What has another form is left out: it is the requester's own.
+// ParseBodies reads the bodies of an entry that Parse has read. What has another form is left out: it is the requester's own. A patch is
+// logged as it was sent, so it is read as the API server reads it: a field "Metadata" is none of an object's, and what is an option of a
+// deletion says nothing in a patch. Whoever sends it could else have a change told as something that it was not.
 func ParseBodies(line []byte) Bodies {
 	var raw struct {
+		Verb     string          `json:"verb"`
 		Request  json.RawMessage `json:"requestObject"`
 		Response json.RawMessage `json:"responseObject"`
 	}
 	var bodies Bodies
 	// Errors are of bodies that are no objects, such as a JSON patch.
-	_ = json.Unmarshal(line, &raw)
+	_ = kjson.UnmarshalCaseSensitivePreserveInts(line, &raw)
 	var request struct {
 		Metadata      Metadata `json:"metadata"`
 		Preconditions struct {
@@ -46,8 +52,12 @@ func ParseBodies(line []byte) Bodies {
 		} `json:"preconditions"`
 		DryRun []string `json:"dryRun"`
 	}
-	if json.Unmarshal(raw.Request, &request) == nil {
-		bodies.Request, bodies.Precondition, bodies.DryRun = request.Metadata, request.Preconditions.UID, len(request.DryRun) > 0
+	if kjson.UnmarshalCaseSensitivePreserveInts(raw.Request, &request) == nil {
+		if slices.Contains([]string{"delete", "deletecollection"}, raw.Verb) {
+			bodies.Precondition, bodies.DryRun = request.Preconditions.UID, len(request.DryRun) > 0
+		} else {
+			bodies.Request = request.Metadata
+		}
 	}
 	var response struct {
 		Kind     string   `json:"kind"`
@@ -56,7 +66,7 @@ func ParseBodies(line []byte) Bodies {
 			Metadata Metadata `json:"metadata"`
 		} `json:"items"`
 	}
-	if json.Unmarshal(raw.Response, &response) != nil {
+	if kjson.UnmarshalCaseSensitivePreserveInts(raw.Response, &response) != nil {
 		return bodies
 	}
 	for _, item := range response.Items {

@@ -6,8 +6,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
+	"slices"
 	"strings"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ttlab/vmwarden/internal/policy"
 )
@@ -93,6 +97,16 @@ func (e *Entry) Requester() (requester, impersonator string) {
 		return e.ImpersonatedUser.Username, e.User.Username
 	}
 	return e.User.Username, ""
+}
+
+// SaysDryRun tells that the review or the URL says that the request was a dry run. A deletion may also say so in its body alone. Another
+// parameter may hold the same words: whoever sends it could else have a change told as none.
+func (e *Entry) SaysDryRun() bool {
+	if e.Annotation("dry-run") != "" {
+		return true
+	}
+	parsed, err := url.Parse(e.RequestURI)
+	return err == nil && slices.Contains(parsed.Query()["dryRun"], metav1.DryRunAll)
 }
 
 // Failed tells that the request was refused, by whomever.

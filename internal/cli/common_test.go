@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"errors"
 	"strings"
 	"testing"
 
@@ -26,10 +27,10 @@ func program(t *testing.T, arguments ...string) (status int, stdout, stderr stri
 	})
 	root.AddCommand(list)
 	AddCommon(root)
-	var out, errors bytes.Buffer
+	var out, wrong bytes.Buffer
 	root.SetOut(&out)
-	status = Run(root, arguments, &errors)
-	return status, out.String(), errors.String()
+	status = Run(root, arguments, &wrong)
+	return status, out.String(), wrong.String()
 }
 
 func TestWhatAFlagTakesIsCompletedFromWhatTheCommandLineSaysAlready(t *testing.T) {
@@ -61,6 +62,17 @@ func TestCompletionIsPrintedForOneKnownShellAndAllElseIsWrongUse(t *testing.T) {
 	}
 	if status, stdout, _ := program(t, "help", "list"); status != ExitOK || !strings.Contains(stdout, "--output") {
 		t.Errorf("help: status %d\n%s", status, stdout)
+	}
+}
+
+func TestAnErrorIsShownToATerminalAndNotObeyedByIt(t *testing.T) {
+	root := &cobra.Command{Use: "program", RunE: func(*cobra.Command, []string) error {
+		return errors.New("two sessions have the id a\x1b[2Jb\u202ec\nand more")
+	}}
+	var stderr bytes.Buffer
+	Run(root, nil, &stderr)
+	if got, want := stderr.String(), "program: two sessions have the id a\\x1b[2Jb\\u202ec\nprogram: and more\n"; got != want {
+		t.Errorf("stderr is %q, want %q", got, want)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"github.com/ttlab/vmwarden/internal/logs"
+	"github.com/ttlab/vmwarden/internal/terminal"
 )
 
 // LogReader takes one log.
@@ -15,13 +16,13 @@ type LogReader interface {
 }
 
 // ReadLog hands a file, or stdin, to a reader, and shows on a terminal how far it is.
-func ReadLog(ctx context.Context, reader LogReader, file string, stdin io.Reader, terminal io.Writer) error {
+func ReadLog(ctx context.Context, reader LogReader, file string, stdin io.Reader, progress io.Writer) error {
 	if file == Stdin {
 		if isTerminal(stdin) {
 			// How far it is would be written into what is typed.
-			terminal = nil
+			progress = nil
 		}
-		return reader.Read("stdin", newWatched(ctx, ReadStdin(ctx, stdin, os.Stderr), "stdin", 0, terminal))
+		return reader.Read("stdin", newWatched(ctx, ReadStdin(ctx, stdin, os.Stderr), "stdin", 0, progress))
 	}
 	opened, err := os.Open(file)
 	if err != nil {
@@ -36,7 +37,7 @@ func ReadLog(ctx context.Context, reader LogReader, file string, stdin io.Reader
 	if information.IsDir() {
 		return FileError(file, errDirectory)
 	}
-	return reader.Read(file, newWatched(ctx, opened, file, information.Size(), terminal))
+	return reader.Read(file, newWatched(ctx, opened, terminal.Printable(file), information.Size(), progress))
 }
 
 // ProgressTerminal is stderr where that is a terminal, else nil.
@@ -50,6 +51,6 @@ func ProgressTerminal() io.Writer {
 // NoticeBroken says on stderr which lines could not be read.
 func NoticeBroken(program string, stderr io.Writer, inputs []logs.Broken) {
 	for _, broken := range inputs {
-		fmt.Fprintf(stderr, "%s: %s\n", program, broken)
+		fmt.Fprintf(stderr, "%s: %s\n", program, terminal.Printable(broken.String()))
 	}
 }

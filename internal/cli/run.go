@@ -11,6 +11,8 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"github.com/ttlab/vmwarden/internal/terminal"
 )
 
 // Exit statuses that both binaries share. What else a command answers stands in its help.
@@ -52,8 +54,9 @@ func Run(root *cobra.Command, arguments []string, stderr io.Writer) int {
 		return ExitOK
 	}
 	for line := range strings.Lines(err.Error()) {
-		// Each fault is a line of its own, and says whose it is: in a log others stand between them.
-		fmt.Fprintf(stderr, "%s: %s\n", root.Name(), strings.TrimRight(line, "\n"))
+		// Each fault is a line of its own, and says whose it is: in a log others stand between them. It may hold what somebody else wrote,
+		// such as a name in a file or what a database answered.
+		fmt.Fprintf(stderr, "%s: %s\n", root.Name(), terminal.Printable(strings.TrimRight(line, "\n")))
 	}
 	if status, ok := errors.AsType[*StatusError](err); ok {
 		return status.Status

@@ -52,6 +52,7 @@ type DataVolumeTemplate struct {
 type ReferringSpec struct {
 	Volumes           []kubevirtv1.Volume           `json:"volumes"`
 	AccessCredentials []kubevirtv1.AccessCredential `json:"accessCredentials"`
+	UtilityVolumes    []kubevirtv1.UtilityVolume    `json:"utilityVolumes"`
 }
 
 // ReadReferences reads the references of a virtual machine given as JSON.
@@ -87,6 +88,10 @@ func NewReferences(templates []DataVolumeTemplate, spec ReferringSpec) Reference
 		if password := credential.UserPassword; password != nil && password.Source.Secret != nil {
 			r.addSecret(password.Source.Secret.SecretName, field+".userPassword.source.secret.secretName", false)
 		}
+	}
+	for i, volume := range spec.UtilityVolumes {
+		// The guest has no disk of it, and the launcher writes into it: a backup, or the guest's memory.
+		r.addDisk(volume.ClaimName, fmt.Sprintf("spec.template.spec.utilityVolumes[%d].claimName", i), false)
 	}
 	return r
 }

@@ -32,8 +32,9 @@ func planDeadline(v view, plan *Plan) {
 	plan.Actions = append(plan.Actions, byAge(actions)...)
 }
 
-// stillPastDeadline judges a virtual machine that was read afresh: an admin may have given it more time.
-func stillPastDeadline(planned Object, now time.Time) judgement {
+// stillPastDeadline judges a virtual machine that was read afresh: an admin may have given it more time. The time is asked for after that,
+// since the answer may have set the clock right.
+func stillPastDeadline(planned Object, now func() time.Time) judgement {
 	return func(fresh Object) string {
 		if reason := still(planned)(fresh); reason != "" {
 			return reason
@@ -42,7 +43,7 @@ func stillPastDeadline(planned Object, now time.Time) judgement {
 		if err != nil {
 			return err.Error()
 		}
-		if !now.After(deadline) {
+		if !now().After(deadline) {
 			return "its deadline is " + fresh.Deadline + " now"
 		}
 		return ""

@@ -211,7 +211,7 @@ func (p *Pass) failGhost(ctx context.Context, action Action) (string, error) {
 }
 
 func (p *Pass) deletePastDeadline(ctx context.Context, action Action) (string, error) {
-	return p.gate().delete(ctx, action, action.Objects[0], stillPastDeadline(action.Objects[0], p.Clock.Now()))
+	return p.gate().delete(ctx, action, action.Objects[0], stillPastDeadline(action.Objects[0], p.Clock.Now))
 }
 
 func (p *Pass) gate() *gate {

@@ -16,7 +16,7 @@ import (
 type Snapshot struct {
 	// Objects are all lab objects, and all machines, of the environments' namespaces.
 	Objects []Object
-	// ListedAt is the pass's clock before the first list.
+	// ListedAt is the pass's clock before the first list, or after the last where that is earlier: their answers may have set it right.
 	ListedAt time.Time
 	// MachinesErr tells why the virtual machines could not be listed whole; then nothing in the cluster may be judged.
 	MachinesErr error
@@ -50,7 +50,12 @@ func (p *Pass) places() []place {
 // that depend on it.
 func (p *Pass) Read(ctx context.Context) Snapshot {
 	s := Snapshot{ListedAt: p.Clock.Now(), WithoutRows: p.WithoutStore}
-	if p.readObjects(ctx, &s); s.MachinesErr != nil {
+	p.readObjects(ctx, &s)
+	if now := p.Clock.Now(); now.Before(s.ListedAt) {
+		// Nothing had told the time before. By the later one an object could be old enough to be an orphan's before it is.
+		s.ListedAt = now
+	}
+	if s.MachinesErr != nil {
 		return s
 	}
 	switch {

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"github.com/ttlab/vmwarden/internal/terminal"
 )
 
 // WriteTable writes the document for people: what is or was done, what is held back, what is kept, and a line that sums up.
@@ -22,7 +24,8 @@ func (d Document) WriteTable(w io.Writer) error {
 	return nil
 }
 
-// table writes rows in columns; a bytes.Buffer takes every write.
+// table writes rows in columns, none of which a terminal obeys: ids and names are as the database has them. A bytes.Buffer takes every
+// write.
 func table(page *bytes.Buffer, header string, rows [][]string) {
 	if len(rows) == 0 {
 		return
@@ -30,6 +33,9 @@ func table(page *bytes.Buffer, header string, rows [][]string) {
 	columns := tabwriter.NewWriter(page, 0, 0, 3, ' ', 0)
 	fmt.Fprintln(columns, header)
 	for _, row := range rows {
+		for i, cell := range row {
+			row[i] = terminal.Printable(cell)
+		}
 		fmt.Fprintln(columns, strings.Join(row, "\t"))
 	}
 	_ = columns.Flush()

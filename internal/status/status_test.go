@@ -85,3 +85,20 @@ func TestTheTableTellsAnAgeAndWhatIsWrong(t *testing.T) {
 		}
 	}
 }
+
+// Ids and names are as a database has them.
+func TestATerminalObeysNothingOfTheTable(t *testing.T) {
+	const hostile = "a\x1b[2J\u202eb\n"
+	s := Status{Environment: "prod"}
+	s.Add(Pass{
+		StartedAt: noon, ExitStatus: 4, Holds: []Hold{{Direction: hostile, Cause: hostile, Reason: hostile}},
+		Failures: []Failure{{Direction: hostile, Session: hostile, Detail: hostile}}, Notices: []Notice{{What: hostile, Reason: hostile}},
+	})
+	var text strings.Builder
+	if err := s.WriteTable(&text, noon); err != nil {
+		t.Fatal(err)
+	}
+	if strings.ContainsAny(text.String(), "\x1b\u202e") || strings.Contains(text.String(), "\nb") {
+		t.Errorf("the table is %q", text.String())
+	}
+}

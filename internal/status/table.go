@@ -9,6 +9,8 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"github.com/ttlab/vmwarden/internal/terminal"
 )
 
 // WriteJSON writes the status as indented JSON.
@@ -33,7 +35,7 @@ func (s Status) WriteTable(w io.Writer, now time.Time) error {
 			all := pass.total()
 			fmt.Fprintf(columns, "%s\t%s\t%s\t%d\t%d\t%d\t%d\t%s\t%d\n", pass.StartedAt.Format(time.RFC3339), age(pass.StartedAt, now),
 				(time.Duration(pass.DurationSeconds * float64(time.Second))).Round(time.Millisecond), pass.ExitStatus,
-				all.Done, all.Kept, all.Failed, pass.held(), len(pass.Notices)+pass.NoticesLeftOut)
+				all.Done, all.Kept, all.Failed, terminal.Printable(pass.held()), len(pass.Notices)+pass.NoticesLeftOut)
 		}
 		_ = columns.Flush() // a bytes.Buffer takes every write
 		s.writeLast(&page, now)
@@ -44,18 +46,20 @@ func (s Status) WriteTable(w io.Writer, now time.Time) error {
 	return nil
 }
 
-// writeLast says what was wrong with the last pass, and when one last was clean.
+// writeLast says what was wrong with the last pass, and when one last was clean. What it names is as the database has it, and a terminal is
+// not to obey it.
 func (s Status) writeLast(page *bytes.Buffer, now time.Time) {
 	last := s.Passes[0]
+	say := func(format string, told ...any) { fmt.Fprintln(page, terminal.Printable(fmt.Sprintf(format, told...))) }
 	fmt.Fprintln(page)
 	for _, hold := range last.Holds {
-		fmt.Fprintf(page, "held back: %s (%s): %s\n", hold.Direction, hold.Cause, hold.Reason)
+		say("held back: %s (%s): %s", hold.Direction, hold.Cause, hold.Reason)
 	}
 	for _, failure := range last.Failures {
-		fmt.Fprintf(page, "failed: %s of session %s: %s\n", failure.Direction, failure.Session, failure.Detail)
+		say("failed: %s of session %s: %s", failure.Direction, failure.Session, failure.Detail)
 	}
 	for _, notice := range last.Notices {
-		fmt.Fprintf(page, "kept: %s %s\n", notice.What, notice.Reason)
+		say("kept: %s %s", notice.What, notice.Reason)
 	}
 	clean := "no pass was ever clean"
 	if s.LastClean != nil {

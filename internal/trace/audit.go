@@ -74,7 +74,7 @@ func (c *Collector) environment(e *audited) string {
 }
 
 func (e *audited) dryRun() bool {
-	return e.Annotation("dry-run") != "" || e.DryRun || strings.Contains(e.RequestURI, "dryRun=All")
+	return e.SaysDryRun() || e.DryRun
 }
 
 // creates tells a creation: an apply that creates has the verb patch.
@@ -110,23 +110,22 @@ func (c *Collector) happened(e *audited) []*record {
 		dry = "dry run; "
 	}
 	codes := e.Codes()
-	switch {
-	case e.Failed() && len(codes) > 0:
+	if e.Failed() && len(codes) > 0 && e.Decision() == policy.DeniedWord {
 		r := c.base(e, Denied, dry+e.verb()+" denied by "+strings.Join(codes, ", ")+": "+e.Refusal())
 		r.review = e.Annotation("review")
 		return []*record{r}
-	case e.Failed():
-		return []*record{c.base(e, Refused, fmt.Sprintf("%s%s refused behind vmwarden or before it (status %d): %s", dry, e.verb(), e.ResponseStatus.Code, e.Refusal()))}
-	case dry != "":
-		return []*record{c.base(e, Changed, dry+e.verb()+" would have been accepted; nothing was changed")}
 	}
 	var list []*record
 	if len(codes) > 0 {
-		r := c.base(e, WouldBeDenied, "mode Audit: "+e.verb()+" would be denied by "+strings.Join(codes, ", "))
+		r := c.base(e, WouldBeDenied, "mode Audit: "+dry+e.verb()+" would be denied by "+strings.Join(codes, ", "))
 		r.review = e.Annotation("review")
 		list = append(list, r)
 	}
 	switch {
+	case e.Failed():
+		return append(list, c.base(e, Refused, fmt.Sprintf("%s%s refused behind vmwarden or before it (status %d): %s", dry, e.verb(), e.ResponseStatus.Code, e.Refusal())))
+	case dry != "":
+		return append(list, c.base(e, Changed, dry+e.verb()+" would have been accepted; nothing was changed"))
 	case e.creates():
 		return append(append(list, c.created(e)), c.stamped(e)...)
 	case e.Verb == "delete" && e.ObjectRef.Subresource == "":
@@ -261,12 +260,13 @@ func (c *Collector) changed(e *audited) []*record {
 	return []*record{r, gone}
 }
 
-// collection tells of a deletecollection: that the object was among what was deleted where the answer lists it, and else that it may
+// collection tells of a deletecollection: which objects were among what was deleted where the answer lists them, and else that they may
 // have been.
 func (c *Collector) collection(e *audited) []*record {
 	if e.dryRun() {
 		return nil
 	}
+	var list []*record
 	for _, item := range e.Items {
 		o := object{kind: e.object.kind, namespace: e.object.namespace, name: item.Name}
 		if !c.wanted.wants(o, item.Labels[c.options.Labels.Session]) {
@@ -275,11 +275,11 @@ func (c *Collector) collection(e *audited) []*record {
 		r := c.base(e, DeletionAsked, "in a deletecollection"+e.selector())
 		r.object, r.Object, r.uid = o, o.String(), item.UID
 		r.session, r.environment = item.Labels[c.options.Labels.Session], item.Labels[c.options.Labels.Environment]
-		return []*record{r}
+		list = append(list, r)
 	}
 	// Of what was deleted the audit log keeps nothing at the level Metadata; who deletes machines in bulk is worth a line all the same.
 	if len(e.Items) > 0 || e.object.kind != machineKind {
-		return nil
+		return list
 	}
 	r := c.base(e, Collection, "a deletecollection"+e.selector()+"; the audit log does not tell what was in it")
 	r.session = ""

@@ -196,6 +196,72 @@ func TestADryRunAndARefusalChangeNothing(t *testing.T) {
 	expect(t, m, Changed, AuditLog, "by nobody")
 }
 
+// Whoever sends a request chooses its parameters, and the fields of a patch.
+func TestWhatOnlyLooksLikeADryRunIsTold(t *testing.T) {
+	for name, line := range map[string]string{
+		"another parameter":      entry(2, "delete", "alice", with("requestURI", "/apis/x?fieldManager=dryRun=All"), removed("uid-1")),
+		"a field of a patch":     entry(2, "patch", "alice", with("requestObject", document{"dryRun": []string{"All"}, "spec": document{"runStrategy": "Halted"}})),
+		"a name in the path":     entry(2, "delete", "alice", with("requestURI", "/apis/dryRun=All"), removed("uid-1")),
+		"another field of a URL": entry(2, "update", "alice", with("requestURI", "/apis/x?dryRun=&fieldManager=All")),
+	} {
+		for _, told := range told(t, machineName, entry(1, "create", backendUser, reviewed), line).Timeline {
+			if strings.Contains(told.Text, "dry run") {
+				t.Errorf("%s: told as %+v", name, told)
+			}
+		}
+	}
+	m := only(t, told(t, machineName, entry(1, "create", backendUser, reviewed), entry(2, "delete", reaperUser, with("requestURI", "/apis/x?dryRun=%41ll"), removed("uid-1"))))
+	expect(t, m, Gone, "")
+}
+
+func TestAPatchSaysNothingOfAnObjectThatTheAPIServerDoesNotReadInIt(t *testing.T) {
+	m := only(t, told(t, machineName,
+		entry(1, "create", backendUser, reviewed, ref("uid", "uid-1")),
+		entry(2, "patch", "alice", with("requestObject", document{
+			"preconditions": document{"uid": "uid-9"},
+			"Metadata":      document{"uid": "uid-8", "annotations": document{lab.ReapedAnnotation: "by nobody"}},
+		})),
+	))
+	if m.UID != "uid-1" {
+		t.Errorf("the machine is %s", m.UID)
+	}
+	expect(t, m, Changed, AuditLog, "1 × by alice")
+}
+
+func TestWhatSomebodyElseRefusesInModeAuditIsNoDenialOfOurs(t *testing.T) {
+	wouldBe := func(d document) {
+		denied("CapVMs")(d)
+		annotated("validate.vmwarden.io/decision", "would-deny")(d)
+		with("responseStatus", document{"code": 403, "message": "exceeded quota"})(d)
+	}
+	report := told(t, machineName, entry(1, "create", backendUser, wouldBe))
+	object := "audit log virtualmachine/" + machineName
+	if diff := cmp.Diff([]string{object + " would be denied", object + " refused"}, story(report)); diff != "" {
+		t.Errorf("time line (-want +got):\n%s", diff)
+	}
+	m := only(t, report)
+	expect(t, m, Denied, AuditLog, "nothing")
+	expect(t, m, Gone, AuditLog, "never came to be")
+}
+
+func TestADeletecollectionIsToldOfEachMachineThatItsAnswerLists(t *testing.T) {
+	item := func(name, uid string) document {
+		return document{"metadata": document{"name": name, "uid": uid, "labels": document{"ttlab.io/session": session}}}
+	}
+	report := told(t, session,
+		entry(1, "create", backendUser, reviewed, ref("uid", "uid-1")),
+		entry(2, "create", backendUser, reviewed, about("virtualmachines", machineName+"b"), ref("uid", "uid-2")),
+		entry(3, "deletecollection", "alice", about("virtualmachines", ""),
+			with("responseObject", document{"kind": "VirtualMachineList", "items": []document{item(machineName, "uid-1"), item(machineName+"b", "uid-2")}})),
+	)
+	if len(report.Machines) != 2 {
+		t.Fatalf("machines: %+v", report.Machines)
+	}
+	for _, m := range report.Machines {
+		expect(t, m, DeletionAsked, AuditLog, "alice", "in a deletecollection")
+	}
+}
+
 func TestAnApplyThatCreatesIsACreation(t *testing.T) {
 	m := only(t, told(t, machineName, entry(1, "patch", backendUser, reviewed, with("responseStatus", document{"code": 201}))))
 	expect(t, m, Created, AuditLog, backendUser)

@@ -1,6 +1,7 @@
 package invariant
 
 import (
+	"slices"
 	"time"
 
 	"github.com/ttlab/vmwarden/internal/lab"
@@ -56,15 +57,15 @@ func (j *judge) immutable(w *Write) {
 	if known == nil {
 		return
 	}
-	labels := j.Configuration.Labels
-	if got := w.Object.Labels[labels.Environment]; got != known.environment {
-		j.violatedBy(Immutable, w, "label %s was %q and is %q", labels.Environment, known.environment, got)
+	labels, got := j.Configuration.Labels, j.amendment(w)
+	byAdmin := func(same func(amendment) bool) bool { return slices.ContainsFunc(known.amended, same) }
+	if got.environment != known.environment && !byAdmin(func(a amendment) bool { return a.environment == got.environment }) {
+		j.violatedBy(Immutable, w, "label %s was %q and is %q", labels.Environment, known.environment, got.environment)
 	}
-	if got := w.Object.Labels[labels.Session]; got != known.session {
-		j.violatedBy(Immutable, w, "label %s was %q and is %q", labels.Session, known.session, got)
+	if got.session != known.session && !byAdmin(func(a amendment) bool { return a.session == got.session }) {
+		j.violatedBy(Immutable, w, "label %s was %q and is %q", labels.Session, known.session, got.session)
 	}
-	deadline, _ := lab.ParseDeadline(w.Object.Annotations[lab.DeadlineAnnotation])
-	if !known.deadline.IsZero() && !deadline.Equal(known.deadline) {
+	if !known.deadline.IsZero() && !got.deadline.Equal(known.deadline) && !byAdmin(func(a amendment) bool { return a.deadline.Equal(got.deadline) }) {
 		j.violatedBy(Immutable, w, "annotation %s was %s and is %q", lab.DeadlineAnnotation, lab.FormatDeadline(known.deadline), w.Object.Annotations[lab.DeadlineAnnotation])
 	}
 }

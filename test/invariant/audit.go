@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -21,19 +22,19 @@ var writeVerbs = []string{"create", "update", "patch", "delete", "deletecollecti
 
 // auditEntry is what is read of an entry of kube-apiserver's audit log (audit.k8s.io/v1, Event).
 type auditEntry struct {
-	AuditID          string             `json:"auditID"`
-	Stage            string             `json:"stage"`
-	Verb             string             `json:"verb"`
-	RequestURI       string             `json:"requestURI"`
-	User             auditUser          `json:"user"`
-	ImpersonatedUser *auditUser         `json:"impersonatedUser"`
-	ObjectRef        auditObjectRef     `json:"objectRef"`
-	ResponseStatus   auditStatus        `json:"responseStatus"`
-	RequestObject    *auditDeleteObject `json:"requestObject"`
-	ResponseObject   *auditObject       `json:"responseObject"`
-	Received         time.Time          `json:"requestReceivedTimestamp"`
-	Staged           time.Time          `json:"stageTimestamp"`
-	Annotations      map[string]string  `json:"annotations"`
+	AuditID          string            `json:"auditID"`
+	Stage            string            `json:"stage"`
+	Verb             string            `json:"verb"`
+	RequestURI       string            `json:"requestURI"`
+	User             auditUser         `json:"user"`
+	ImpersonatedUser *auditUser        `json:"impersonatedUser"`
+	ObjectRef        auditObjectRef    `json:"objectRef"`
+	ResponseStatus   auditStatus       `json:"responseStatus"`
+	RequestObject    json.RawMessage   `json:"requestObject"`
+	ResponseObject   *auditObject      `json:"responseObject"`
+	Received         time.Time         `json:"requestReceivedTimestamp"`
+	Staged           time.Time         `json:"stageTimestamp"`
+	Annotations      map[string]string `json:"annotations"`
 }
 
 type auditUser struct {
@@ -52,7 +53,7 @@ type auditStatus struct {
 	Code int `json:"code"`
 }
 
-// auditDeleteObject is metav1.DeleteOptions, of which a request of another kind has nothing.
+// auditDeleteObject is metav1.DeleteOptions.
 type auditDeleteObject struct {
 	Preconditions struct {
 		UID string `json:"uid"`
@@ -119,7 +120,11 @@ func ReadAudit(in io.Reader) ([]Write, error) {
 		}
 		// A policy may keep reads too; they break nothing.
 		if slices.Contains(writeVerbs, entry.Verb) && (entry.Stage == "ResponseComplete" || entry.Stage == "Panic") {
-			writes = append(writes, entry.write())
+			write, err := entry.write()
+			if err != nil {
+				return nil, fmt.Errorf("line %d of the audit log: %w", number, err)
+			}
+			writes = append(writes, write)
 		}
 	}
 	if err := lines.Err(); err != nil {
@@ -133,7 +138,13 @@ func (e *auditEntry) annotation(name string) string {
 	return e.Annotations["validate.vmwarden.io/"+name]
 }
 
-func (e *auditEntry) write() Write {
+// saysDryRun reads the URL as the API server does: another parameter may hold the same words.
+func (e *auditEntry) saysDryRun() bool {
+	parsed, err := url.Parse(e.RequestURI)
+	return err == nil && slices.Contains(parsed.Query()["dryRun"], "All")
+}
+
+func (e *auditEntry) write() (Write, error) {
 	user := e.User
 	if e.ImpersonatedUser != nil {
 		user = *e.ImpersonatedUser
@@ -142,13 +153,18 @@ func (e *auditEntry) write() Write {
 		AuditID: e.AuditID, Verb: e.Verb, Username: user.Username, Groups: user.Groups,
 		Resource: e.ObjectRef.Resource, Sub: e.ObjectRef.Subresource, Namespace: e.ObjectRef.Namespace, Name: e.ObjectRef.Name,
 		Arrived: e.Received, Answered: e.Staged, Code: e.ResponseStatus.Code,
-		DryRun: strings.Contains(e.RequestURI, "dryRun="),
+		DryRun: e.saysDryRun(),
 		Denied: e.annotation("decision") == policy.DeniedWord, Environment: e.annotation("environment"), Session: e.annotation("session"),
 	}
 	if e.Stage == "Panic" {
 		w.Code = 0
 	}
-	if options := e.RequestObject; options != nil && w.deletes() {
+	if len(e.RequestObject) > 0 && w.deletes() {
+		// Of other requests it may be anything, such as a JSON patch, which is a list.
+		var options auditDeleteObject
+		if err := json.Unmarshal(e.RequestObject, &options); err != nil {
+			return Write{}, fmt.Errorf("reading the options of a deletion: %w", err)
+		}
 		w.BodyKnown = true
 		w.Precondition = options.Preconditions.UID
 		w.Orphans = options.OrphanDependents || options.PropagationPolicy == "Orphan"
@@ -163,5 +179,5 @@ func (e *auditEntry) write() Write {
 			w.Name = o.Metadata.Name
 		}
 	}
-	return w
+	return w, nil
 }

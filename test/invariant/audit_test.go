@@ -37,6 +37,24 @@ func TestAnAuditLogIsReadForWhatTookEffect(t *testing.T) {
 	}
 }
 
+func TestAJSONPatchIsAChange(t *testing.T) {
+	patchLine := strings.NewReplacer(`"verb":"create"`, `"verb":"patch"`, `"requestObject":{"kind":"VirtualMachine"}`, `"requestObject":[{"op":"remove","path":"/x"}]`,
+		`"code":201`, `"code":200`).Replace(createLine)
+	writes, err := ReadAudit(strings.NewReader(patchLine))
+	if err != nil || len(writes) != 1 || !writes[0].changes() || !writes[0].succeeded() {
+		t.Errorf("the patch is read as %+v, %v", writes, err)
+	}
+}
+
+func TestOnlyADryRunIsTakenForOne(t *testing.T) {
+	for uri, want := range map[string]bool{"/x?dryRun=All": true, "/x?a=b&dryRun=%41ll": true, "/x?fieldManager=dryRun=All": false, "/x?labelSelector=dryRun%3D": false} {
+		writes, err := ReadAudit(strings.NewReader(strings.Replace(deleteLine, `"requestURI":"/x"`, `"requestURI":"`+uri+`"`, 1)))
+		if err != nil || len(writes) != 1 || writes[0].DryRun != want {
+			t.Errorf("%s: read as %+v, %v", uri, writes, err)
+		}
+	}
+}
+
 func TestALineThatAnAPIServerWasKilledOverIsPassedBy(t *testing.T) {
 	for what, log := range map[string]string{
 		"and the next began on it": createLine[:200] + deleteLine + "\n" + createLine,

@@ -9,8 +9,8 @@ type key struct{ resource, namespace, name string }
 type belonging struct {
 	uid                  string
 	environment, session string
-	// deadline is a virtual machine's; else zero.
-	deadline time.Time
+	// machine is a virtual machine; else nil.
+	machine *machine
 	// createdFrom and createdBy bound the moment of its creation.
 	createdFrom, createdBy time.Time
 }
@@ -28,9 +28,7 @@ func newBelongings(h *History, machines *machines) belongings {
 		if o := w.Object; o != nil {
 			owned.uid = o.UID
 			owned.environment, owned.session = o.Labels[h.Configuration.Labels.Environment], o.Labels[h.Configuration.Labels.Session]
-			if machine := machines.byUID[o.UID]; machine != nil {
-				owned.deadline = machine.deadline
-			}
+			owned.machine = machines.byUID[o.UID]
 		}
 		k := key{w.Resource, w.Namespace, w.Name}
 		b[k] = append(b[k], owned)

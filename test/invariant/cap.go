@@ -20,7 +20,13 @@ func (j *judge) caps() {
 			})
 		}
 	}
-	j.cap("session", caps.Session, func(m *machine) string { return m.session })
+	j.cap("session", caps.Session, func(m *machine) string {
+		if m.session == "" {
+			return ""
+		}
+		// Two environments may have a session of one id.
+		return m.environment + "/" + m.session
+	})
 }
 
 // moment is when a machine comes or goes.
@@ -68,8 +74,8 @@ func (j *judge) deadlines() {
 		return
 	}
 	for _, m := range j.machines.all {
-		if !m.deadline.IsZero() && m.existsTo.After(m.deadline.Add(j.DeadlineSlack)) {
-			j.violated(Deadline, m.existsTo, "", "machine %s still existed, %s after its deadline", m.name, m.existsTo.Sub(m.deadline))
+		if deadline, has := m.lastDeadline(); has && m.existsTo.After(deadline.Add(j.DeadlineSlack)) {
+			j.violated(Deadline, m.existsTo, "", "machine %s still existed, %s after its deadline", m.name, m.existsTo.Sub(deadline))
 		}
 	}
 }

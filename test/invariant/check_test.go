@@ -90,6 +90,14 @@ func deleted(second float64, by, name string) Write {
 	}
 }
 
+// amended is an admin's change of the machine.
+func amended(second float64, to *Object) Write {
+	return Write{
+		Verb: "patch", Username: "root", Groups: []string{"system:masters"}, Resource: "virtualmachines", Namespace: "lab-vms", Name: name,
+		Arrived: at(second), Answered: at(second + 0.05), Code: 200, Object: to,
+	}
+}
+
 func (h *History) write(writes ...Write) {
 	h.Writes = append(h.Writes, writes...)
 	slices.SortStableFunc(h.Writes, func(a, b Write) int { return a.Answered.Compare(b.Answered) })
@@ -159,14 +167,24 @@ func TestEachInvariantIsSeenToBeBroken(t *testing.T) {
 			h.Changes = h.Changes[:1]
 			h.write(created(4*3600, devBackend, "dev", "b", "lab-b"))
 		}, Deadline},
-		"no environment is stamped":         {func(h *History) { h.Writes[0].Object = object("", session, prodBackend, name, at(1)) }, Stamp},
-		"another environment is stamped":    {func(h *History) { h.Writes[0].Username = devBackend }, Stamp},
-		"somebody else is said to be it":    {func(h *History) { h.Writes[0].Object.Annotations[lab.CreatedByAnnotation] = devBackend }, Stamp},
-		"the template lacks the session":    {func(h *History) { h.Writes[0].Object.TemplateLabels = nil }, Stamp},
-		"there is no deadline":              {func(h *History) { delete(h.Writes[0].Object.Annotations, lab.DeadlineAnnotation) }, Stamp},
-		"the deadline is too late":          {func(h *History) { h.Writes[0].Object = object("prod", session, prodBackend, name, at(1000)) }, Stamp},
-		"the session's label is changed":    {func(h *History) { h.Writes[1].Object = object("prod", "b", prodBackend, name, at(1)) }, Immutable},
-		"the environment's is taken away":   {func(h *History) { h.Writes[1].Object = object("", session, prodBackend, name, at(1)) }, Immutable},
+		"no environment is stamped":       {func(h *History) { h.Writes[0].Object = object("", session, prodBackend, name, at(1)) }, Stamp},
+		"another environment is stamped":  {func(h *History) { h.Writes[0].Username = devBackend }, Stamp},
+		"somebody else is said to be it":  {func(h *History) { h.Writes[0].Object.Annotations[lab.CreatedByAnnotation] = devBackend }, Stamp},
+		"the template lacks the session":  {func(h *History) { h.Writes[0].Object.TemplateLabels = nil }, Stamp},
+		"there is no deadline":            {func(h *History) { delete(h.Writes[0].Object.Annotations, lab.DeadlineAnnotation) }, Stamp},
+		"the deadline is too late":        {func(h *History) { h.Writes[0].Object = object("prod", session, prodBackend, name, at(1000)) }, Stamp},
+		"the session's label is changed":  {func(h *History) { h.Writes[1].Object = object("prod", "b", prodBackend, name, at(1)) }, Immutable},
+		"the environment's is taken away": {func(h *History) { h.Writes[1].Object = object("", session, prodBackend, name, at(1)) }, Immutable},
+		"it is deleted by a deadline that an admin put off": {func(h *History) {
+			h.Changes = h.Changes[:1]
+			h.Changes[0].After.ExpiresAt = nil
+			h.Writes[0].Object.Annotations[lab.DeadlineAnnotation] = lab.FormatDeadline(at(90))
+			h.write(amended(50, object("prod", session, prodBackend, name, at(1))))
+		}, LiveSession},
+		"somebody else puts off what an admin did": {func(h *History) {
+			h.write(amended(50, object("prod", session, prodBackend, name, at(500))))
+			h.Writes[2].Object = object("prod", session, prodBackend, name, at(900))
+		}, Immutable},
 		"the deadline is put off":           {func(h *History) { h.Writes[1].Object = object("prod", session, prodBackend, name, at(2)) }, Immutable},
 		"nobody knows who deletes":          {func(h *History) { h.Writes[2].Username = "mallory" }, RequesterUnknown},
 		"what was denied is done":           {func(h *History) { h.Writes[0].Denied = true }, Denial},
@@ -224,6 +242,17 @@ func TestWhatIsNotCertainIsNotHeldAgainstAnybody(t *testing.T) {
 			again := created(110.1, devBackend, "dev", "b", name)
 			again.Object.UID = "another"
 			h.write(again)
+		},
+		"an admin puts the deadline off, and it lives on": func(h *History) {
+			h.Writes, h.Changes = h.Writes[:1], h.Changes[:1]
+			later := object("prod", session, prodBackend, name, at(5*3600))
+			byBackend := amended(60, later)
+			byBackend.Username, byBackend.Groups = prodBackend, nil
+			h.write(amended(50, later), byBackend, created(4*3600, devBackend, "dev", "b", "lab-b"))
+		},
+		"two environments have a session of one id": func(h *History) {
+			h.Configuration.Caps.Session = 1
+			h.write(created(10, devBackend, "dev", session, "lab-b"))
 		},
 		"only a dry run": func(h *History) {
 			foreign := deleted(50, devReaper, name)

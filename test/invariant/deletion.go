@@ -31,7 +31,7 @@ func (j *judge) deletion(w *Write) {
 	if !certain || met.session == "" {
 		return
 	}
-	if !met.deadline.IsZero() && !met.deadline.After(w.Answered) {
+	if met.machine != nil && met.machine.mayBePastDeadline(*w) {
 		// Past its deadline nothing may exist, whatever the row says.
 		return
 	}

@@ -1,6 +1,7 @@
 package invariant
 
 import (
+	"slices"
 	"time"
 
 	"github.com/ttlab/vmwarden/internal/lab"
@@ -17,9 +18,47 @@ type machine struct {
 	existsFrom, existsTo time.Time
 	// created is its creation; nil where that is in no log.
 	created *Write
+	// amended is what an admin, and nobody else, may have made of it since.
+	amended []amendment
 }
 
-// machines are all that were heard of, with the labels that they had first. Labels cannot change: that is an invariant of its own.
+// amendment is what a machine carries after an admin changed it.
+type amendment struct {
+	environment, session string
+	deadline             time.Time
+	arrived, answered    time.Time
+}
+
+// lastDeadline is the latest that it was ever given; false where it had none for a while.
+func (m *machine) lastDeadline() (time.Time, bool) {
+	last := m.deadline
+	for _, a := range m.amended {
+		if a.deadline.IsZero() {
+			return time.Time{}, false
+		}
+		if a.deadline.After(last) {
+			last = a.deadline
+		}
+	}
+	return last, !m.deadline.IsZero()
+}
+
+// mayBePastDeadline tells whether a deadline that was in force while a request was under way had passed when it was answered.
+func (m *machine) mayBePastDeadline(w Write) bool {
+	inForce := []time.Time{m.deadline}
+	for _, a := range m.amended {
+		if !a.answered.After(w.Arrived) {
+			inForce = inForce[:0]
+		}
+		if a.arrived.Before(w.Answered) {
+			inForce = append(inForce, a.deadline)
+		}
+	}
+	return slices.ContainsFunc(inForce, func(deadline time.Time) bool { return !deadline.IsZero() && !deadline.After(w.Answered) })
+}
+
+// machines are all that were heard of, with the labels that they had first. Nobody but an admin can change them: that is an invariant of
+// its own.
 type machines struct {
 	all    []*machine
 	byUID  map[string]*machine
@@ -53,8 +92,10 @@ func newMachines(h *History) *machines {
 // hear learns from one request. They come in the order of their answers: whatever a request shows existed when it was answered.
 func (m *machines) hear(h *History, w *Write) {
 	if w.Object != nil && w.Object.UID != "" && w.succeeded() && w.Sub == "" {
-		if _, known := m.byUID[w.Object.UID]; !known {
+		if known := m.byUID[w.Object.UID]; known == nil {
 			m.add(h, w)
+		} else if w.changes() && h.requester(*w).Kind == lab.Admin {
+			known.amended = append(known.amended, h.amendment(w))
 		}
 	}
 	if !w.deletes() || !w.mayHaveSucceeded() {
@@ -73,13 +114,10 @@ func (m *machines) hear(h *History, w *Write) {
 }
 
 func (m *machines) add(h *History, w *Write) {
-	labels := h.Configuration.Labels
+	carries := h.amendment(w)
 	found := &machine{
-		name: w.Name, uid: w.Object.UID, environment: w.Object.Labels[labels.Environment], session: w.Object.Labels[labels.Session],
+		name: w.Name, uid: w.Object.UID, environment: carries.environment, session: carries.session, deadline: carries.deadline,
 		existsFrom: w.Answered,
-	}
-	if deadline, err := lab.ParseDeadline(w.Object.Annotations[lab.DeadlineAnnotation]); err == nil {
-		found.deadline = deadline
 	}
 	if w.Verb == "create" {
 		found.created = w
@@ -90,6 +128,16 @@ func (m *machines) add(h *History, w *Write) {
 	}
 	m.all = append(m.all, found)
 	m.byUID[found.uid], m.byName[found.name] = found, found
+}
+
+// amendment is what a machine carries in the answer to a request.
+func (h *History) amendment(w *Write) amendment {
+	labels := h.Configuration.Labels
+	a := amendment{environment: w.Object.Labels[labels.Environment], session: w.Object.Labels[labels.Session], arrived: w.Arrived, answered: w.Answered}
+	if deadline, err := lab.ParseDeadline(w.Object.Annotations[lab.DeadlineAnnotation]); err == nil {
+		a.deadline = deadline
+	}
+	return a
 }
 
 // endBy notes that it may not exist any more from a moment on.

@@ -15,7 +15,7 @@ import (
 // World is what is taken to exist: it answers what the webhook would ask the API server.
 type World struct {
 	Contract lab.Contract
-	// Existing are objects of the VM namespace.
+	// Existing are objects, of whatever namespaces.
 	Existing []*unstructured.Unstructured
 	// Machines is how many virtual machines exist besides those in Existing.
 	Machines int
@@ -61,10 +61,11 @@ func (w *World) Decide(_ context.Context, claim ledger.Claim) (ledger.Verdict, e
 	}, nil
 }
 
+// machines are those of the VM namespace: the only ones that take a place.
 func (w *World) machines() []*unstructured.Unstructured {
 	var machines []*unstructured.Unstructured
 	for _, object := range w.Existing {
-		if object.GetKind() == string(policy.VirtualMachine) {
+		if object.GetKind() == string(policy.VirtualMachine) && object.GetNamespace() == w.Contract.VMNamespace {
 			machines = append(machines, object)
 		}
 	}
