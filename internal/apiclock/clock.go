@@ -30,8 +30,9 @@ type Clock struct {
 // Now is the time by the API server's clock.
 func (c *Clock) Now() time.Time { return local().Add(c.Ahead()) }
 
-// Since is how long ago a moment of this clock was.
-func (c *Clock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
+// Since is how long ago a moment of this clock was. It is never negative, also where the clock was set back in between: an API server that is
+// behind the other may have answered last, and a sum of durations that shrinks is read as one that began anew.
+func (c *Clock) Since(t time.Time) time.Duration { return max(0, c.Now().Sub(t)) }
 
 // Ahead is by how much the API server's clock is before this machine's.
 func (c *Clock) Ahead() time.Duration {

@@ -64,6 +64,17 @@ func TestAnAnswerWithoutADateTeachesNothing(t *testing.T) {
 	}
 }
 
+func TestNoTimeIsNegativeWhereTheClockIsSetBackInBetween(t *testing.T) {
+	c := &Clock{}
+	now := local()
+	c.learn(now, now.Add(time.Hour), now)
+	before := c.Now()
+	c.learn(now, now.Add(-time.Hour), now)
+	if since := c.Since(before); since != 0 {
+		t.Errorf("%s have passed", since)
+	}
+}
+
 func TestADateThatMayBeAGatewaysTeachesNothing(t *testing.T) {
 	for _, status := range []int{http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
