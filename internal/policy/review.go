@@ -42,11 +42,15 @@ func readFacts(identities *lab.Identities, request admission.Request, now time.T
 	case Create:
 		f.New, errNew = readObject(f.Kind, "object", request.Object.Raw)
 	case Update:
+		f.Old, errOld = readStored(f.Kind, request.OldObject.Raw)
 		f.New, errNew = readObject(f.Kind, "object", request.Object.Raw)
-		f.Old, errOld = readObject(f.Kind, "oldObject", request.OldObject.Raw)
+		if errNew != nil && f.Terminating() {
+			// Nothing starts of it any more, and its finalizers have to go.
+			f.New, errNew = readMetadata(request.Object.Raw)
+		}
 	case Delete:
 		// A DELETE has no object, only an oldObject.
-		f.Old, errOld = readObject(f.Kind, "oldObject", request.OldObject.Raw)
+		f.Old, errOld = readStored(f.Kind, request.OldObject.Raw)
 		f.Orphaning, errOptions = readOrphaning(request.Options.Raw)
 	default:
 		return f, fmt.Errorf("operation %q is not one that vmwarden judges", request.Operation)
@@ -130,14 +134,34 @@ func readObject(kind Kind, what string, raw []byte) (*Object, error) {
 		err = kjson.UnmarshalCaseSensitivePreserveInts(raw, &content)
 		object = &Object{Metadata: Metadata(content.Metadata), ActiveDeadlineSeconds: content.Spec.ActiveDeadlineSeconds}
 	default:
-		var content rawOther
-		err = kjson.UnmarshalCaseSensitivePreserveInts(raw, &content)
-		object = &Object{Metadata: Metadata(content.Metadata)}
+		object, err = readMetadata(raw)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading the review's %s: %w", what, err)
 	}
 	return object, nil
+}
+
+// readMetadata reads no more of an object than its metadata.
+func readMetadata(raw []byte) (*Object, error) {
+	var content rawOther
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &content); err != nil {
+		return nil, err
+	}
+	return &Object{Metadata: Metadata(content.Metadata)}, nil
+}
+
+// readStored reads an object as it is stored, or no more than its metadata where the rest has no form that can be read: KubeVirt's schema lets
+// anything into the template's metadata, and what came in before us could else be mended and deleted by nobody. Whatever a change makes of
+// it is judged as new.
+func readStored(kind Kind, raw []byte) (*Object, error) {
+	object, err := readObject(kind, "oldObject", raw)
+	if err != nil && len(raw) > 0 {
+		if bare, unreadable := readMetadata(raw); unreadable == nil {
+			return bare, nil
+		}
+	}
+	return object, err
 }
 
 // readMachine reads a virtual machine once: decoding is most of what a review costs.

@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/ttlab/vmwarden/internal/policy/ledger"
 )
@@ -88,6 +89,32 @@ func TestValidatorDeniesWhatItCannotReadAndSaysWhat(t *testing.T) {
 				t.Errorf("the denial does not mention %q: %+v", request.wantMention, response.Result)
 			}
 		})
+	}
+}
+
+// What is stored may be from before us.
+func TestAMachineWithATemplateThatCannotBeReadIsMendedAndDeletedAndNoNewOneComes(t *testing.T) {
+	odd := set("none", "spec", "template", "metadata", "labels")
+	stored, foreign := stamped("prod", odd), []found{{"EnvironmentForeign", "metadata.labels[ttlab.io/env]"}}
+	unreadable := []found{{"ObjectUnreadable", ""}}
+	for name, c := range map[string]struct {
+		request admission.Request
+		want    []found
+	}{
+		"an admin deletes it":                      {remove("root", stored), nil},
+		"another environment's backend deletes it": {remove(devBackend, stored), foreign},
+		"it is mended":                             {update(prodBackend, stored, stamped("prod")), nil},
+		"it is changed and not mended":             {update(prodBackend, stored, stamped("prod", odd, annotation("a", "b"))), unreadable},
+		"a good one is spoilt":                     {update(prodBackend, stamped("prod"), stored), unreadable},
+		"it goes, and loses a finalizer":           {update(prodBackend, stamped("prod", odd, terminating), stamped("prod", odd, terminating, drop("metadata", "finalizers"))), nil},
+		"a new one":                                {create(prodBackend, stored), unreadable},
+	} {
+		if c.request.UserInfo.Username == "root" {
+			c.request.UserInfo.Groups = []string{"system:masters"}
+		}
+		if diff := cmp.Diff(c.want, validate(t, c.request)); diff != "" {
+			t.Errorf("%s: violations (-want +got):\n%s", name, diff)
+		}
 	}
 }
 
