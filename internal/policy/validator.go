@@ -68,6 +68,7 @@ func (v *Validator) Handle(ctx context.Context, request admission.Request) admis
 		defer cancel()
 		decision = v.decide(ctx, f)
 	}
+	decision.Violations = bounded(decision.Violations)
 	decision.ReportOnly = v.ReportOnly
 	v.record(f, decision)
 	return respond(v.Contract, v.Messages, f, decision)

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/zap"
@@ -13,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"github.com/ttlab/vmwarden/internal/lab"
 	"github.com/ttlab/vmwarden/internal/policy/ledger"
 )
 
@@ -89,6 +91,30 @@ func TestValidatorDeniesWhatItCannotReadAndSaysWhat(t *testing.T) {
 				t.Errorf("the denial does not mention %q: %+v", request.wantMention, response.Result)
 			}
 		})
+	}
+}
+
+func TestADenialIsOfBoundedLengthAndNamesEveryCode(t *testing.T) {
+	var volumes []any
+	for range 1000 {
+		volumes = append(volumes, map[string]any{"name": "c", "cloudInitNoCloud": map[string]any{"userData": "x"}})
+	}
+	request := create(devBackend, stamped("prod", annotation(lab.DeadlineAnnotation, strings.Repeat("日", 80_000)), set(volumes, "spec", "template", "spec", "volumes")))
+	core, lines := observer.New(zap.InfoLevel)
+	v := newValidator(roomy())
+	v.Log = zap.New(core)
+	response := v.Handle(t.Context(), request)
+	told := response.Result.Message
+	if len(told) > 20_000 || !utf8.ValidString(told) || len(response.Result.Details.Causes) > 50 {
+		t.Errorf("%d bytes, %d causes: %.2000s", len(told), len(response.Result.Details.Causes), told)
+	}
+	for _, want := range []string{"EnvironmentMismatch", "DeadlineTooLate", "CloudInitInline", "980 more of the kind"} {
+		if !strings.Contains(told, want) {
+			t.Errorf("%s is not told", want)
+		}
+	}
+	if logged := lines.FilterMessage(DeniedMessage).All(); len(logged) != 1 || len(logged[0].ContextMap()["message"].(string)) > 20_000 {
+		t.Errorf("the log has %d lines of it, or one that is too long", len(logged))
 	}
 }
 
