@@ -31,12 +31,16 @@ var lookedUp = map[Kind]schema.GroupVersionResource{
 	DataVolume:            {Group: "cdi.kubevirt.io", Version: "v1beta1", Resource: "datavolumes"},
 }
 
-// Referents gets every reference, all at the same time. One that does not exist is in the answer as that; so is a DataVolume
+// maxLookups is how many references are looked up at the same time: more than a lab's machine has, and less than the API server would feel.
+const maxLookups = 20
+
+// Referents gets every reference, some at the same time. One that does not exist is in the answer as that; so is a DataVolume
 // where CDI is not installed.
 func (s *MetadataSurroundings) Referents(ctx context.Context, namespace string, wanted []Reference) (map[Reference]Referent, error) {
 	found := make(map[Reference]Referent, len(wanted))
 	var mutex sync.Mutex
 	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(maxLookups)
 	for _, reference := range wanted {
 		group.Go(func() error {
 			referent, err := s.get(ctx, namespace, reference)
