@@ -4,12 +4,13 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 
 	"k8s.io/client-go/rest"
 )
 
-// Ask sets the clock right before the first thing that hangs on it. Any answer of the API server will do, a refusal too; only none at
-// all is an error.
+// Ask sets the clock right before the first thing that hangs on it. Any answer of the API server will do, a refusal too; none at all, and
+// one that may be a gateway's, is an error.
 func (c *Clock) Ask(ctx context.Context, config *rest.Config) error {
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {
@@ -28,5 +29,11 @@ func (c *Clock) Ask(ctx context.Context, config *rest.Config) error {
 	if err != nil {
 		return fmt.Errorf("asking the API server for the time: %w", err)
 	}
-	return response.Body.Close()
+	if err := response.Body.Close(); err != nil {
+		return fmt.Errorf("asking the API server for the time: %w", err)
+	}
+	if slices.Contains(gateways, response.StatusCode) {
+		return fmt.Errorf("asking the API server for the time: the answer is %s", response.Status)
+	}
+	return nil
 }

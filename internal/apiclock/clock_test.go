@@ -83,6 +83,9 @@ func TestADateThatMayBeAGatewaysTeachesNothing(t *testing.T) {
 		}))
 		c := &Clock{}
 		ask(t, c, server.URL)
+		if err := c.Ask(t.Context(), &rest.Config{Host: server.URL}); err == nil {
+			t.Errorf("status %d: the question for the time is answered", status)
+		}
 		server.Close()
 		if c.Ahead() != 0 {
 			t.Errorf("status %d: the clock is corrected by %s", status, c.Ahead())
