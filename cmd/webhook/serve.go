@@ -82,7 +82,7 @@ func serve(ctx context.Context, s settings) error {
 	if err := addProbes(mgr, map[string]healthz.Checker{
 		// Ready means that a certificate is loaded that holds, that the listener answers, that it can decide, and that it is to go on
 		// doing so.
-		"certificate": certificate.Check(source, s.clock), "webhook": server.StartedChecker(), "api-server": hearing(s.clock.Silence), "staying": staying(ctx),
+		"certificate": certificate.Check(source, s.clock), "webhook": server.StartedChecker(), "api-server": hearing(s.clock.Silence, s.config.Caps.WhenUncertain), "staying": staying(ctx),
 	}); err != nil {
 		return err
 	}
