@@ -3,12 +3,15 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ttlab/vmwarden/test/backend"
+	"github.com/ttlab/vmwarden/test/controlplane"
 	"github.com/ttlab/vmwarden/test/lab"
 )
 
@@ -17,6 +20,24 @@ import (
 func grantPatch(t *testing.T) {
 	t.Helper()
 	grant(t, "careless", "*", "virtualmachines", "virtualmachines/status", "virtualmachineinstances", "virtualmachineinstancereplicasets", "virtualmachinepools")
+}
+
+// awaitGranted waits until everybody who signs in may patch these resources.
+func awaitGranted(t *testing.T, group string, resources ...string) {
+	t.Helper()
+	for _, name := range resources {
+		resource, subresource, _ := strings.Cut(name, "/")
+		awaitAccess(t, true, "anybody", authorizationv1.ResourceAttributes{
+			Namespace: lab.VMNamespace, Verb: "patch", Group: group, Resource: resource, Subresource: subresource,
+		})
+	}
+}
+
+func awaitAccess(t *testing.T, allowed bool, user string, wanted authorizationv1.ResourceAttributes) {
+	t.Helper()
+	if err := controlplane.AwaitAccess(contextAfter(t), clients(t), allowed, user, wanted); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // grant lets everybody who signs in do everything with some resources of the VM namespace until the test ends.
@@ -38,6 +59,7 @@ func grant(t *testing.T, name, group string, resources ...string) {
 	if _, err := rbac.RoleBindings(lab.VMNamespace).Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
+	awaitGranted(t, strings.Replace(group, "*", "kubevirt.io", 1), resources...)
 	t.Cleanup(func() {
 		ctx := contextAfter(t)
 		if err := rbac.RoleBindings(lab.VMNamespace).Delete(ctx, name, metav1.DeleteOptions{}); err != nil {

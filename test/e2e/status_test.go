@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -160,15 +161,19 @@ func TestAReportThatCannotBeWrittenChangesNothing(t *testing.T) {
 	}
 	without := role.DeepCopy()
 	without.Rules = slices.DeleteFunc(without.Rules, func(rule rbacv1.PolicyRule) bool { return slices.Contains(rule.Resources, "configmaps") })
-	if _, err := roles.Update(t.Context(), without, metav1.UpdateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	reaper := lab.ReaperUsername("prod")
+	report := authorizationv1.ResourceAttributes{Namespace: lab.VMNamespace, Verb: "update", Resource: "configmaps", Name: "vmwarden-status-prod"}
 	t.Cleanup(func() {
 		role.ResourceVersion = ""
 		if _, err := roles.Update(contextAfter(t), role, metav1.UpdateOptions{}); err != nil {
 			t.Fatal(err)
 		}
+		awaitAccess(t, true, reaper, report)
 	})
+	if _, err := roles.Update(t.Context(), without, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	awaitAccess(t, false, reaper, report)
 	_, run := reapjob(t, "prod", "run", "--termination-log", t.TempDir())
 	expectExit(t, run, reap.ExitClean)
 	expectStatus(t, "prod", session, "expired")

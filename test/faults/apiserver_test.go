@@ -10,6 +10,7 @@ import (
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/ttlab/vmwarden/internal/reap"
+	"github.com/ttlab/vmwarden/test/controlplane"
 	"github.com/ttlab/vmwarden/test/lab"
 )
 
@@ -95,6 +97,7 @@ func rightsAreTaken(t *testing.T, _ *world) func() {
 	for _, binding := range found.Items {
 		must(t, bindings.Delete(t.Context(), binding.Name, metav1.DeleteOptions{}))
 	}
+	must(t, awaitOwnRights(t.Context(), t, false))
 	return func() {
 		for _, binding := range found.Items {
 			again := &rbacv1.RoleBinding{
@@ -105,6 +108,22 @@ func rightsAreTaken(t *testing.T, _ *world) func() {
 			must(t, err)
 		}
 	}
+}
+
+// awaitOwnRights waits until the webhook and the reapers may list machines, or may not.
+func awaitOwnRights(ctx context.Context, t *testing.T, allowed bool) error {
+	t.Helper()
+	users := []string{"system:serviceaccount:vmwarden:vmwarden-webhook"}
+	for _, environment := range lab.Environments {
+		users = append(users, lab.ReaperUsername(environment))
+	}
+	for _, user := range users {
+		wanted := authorizationv1.ResourceAttributes{Namespace: lab.VMNamespace, Verb: "list", Group: "kubevirt.io", Resource: "virtualmachines"}
+		if err := controlplane.AwaitAccess(ctx, typed(t), allowed, user, wanted); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // tooManyRequests makes the API server's own priority and fairness answer 429 to our accounts.

@@ -57,6 +57,11 @@ func (l *Lab) ReapjobCommand(ctx context.Context, environment, databaseURL, conf
 	return newCommand(ctx, l.reapjob, []string{"DATABASE_URL=" + databaseURL, l.raceEnvironment()}, arguments...), nil
 }
 
+// ReaperUsername is the user as which an environment's reaper is known.
+func ReaperUsername(environment string) string {
+	return "system:serviceaccount:ttlab-" + environment + ":reaper"
+}
+
 // ReaperConfig signs in as an environment's reaper.
 func (l *Lab) ReaperConfig(ctx context.Context, environment string) (*rest.Config, error) {
 	return l.ControlPlane.ServiceAccountConfig(ctx, "ttlab-"+environment, "reaper")

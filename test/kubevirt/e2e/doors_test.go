@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,6 +17,7 @@ import (
 	kubevirtv1 "kubevirt.io/api/core/v1"
 
 	"github.com/ttlab/vmwarden/test/backend"
+	"github.com/ttlab/vmwarden/test/controlplane"
 	"github.com/ttlab/vmwarden/test/kubevirt/stack"
 	"github.com/ttlab/vmwarden/test/lab"
 )
@@ -79,6 +81,11 @@ func entitle(t *testing.T, resource schema.GroupVersionResource) {
 		t.Fatal(err)
 	}
 	if _, err := rights.RoleBindings(lab.VMNamespace).Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := controlplane.AwaitAccess(t.Context(), shared.Clients, true, "system:serviceaccount:ttlab-prod:backend", authorizationv1.ResourceAttributes{
+		Namespace: lab.VMNamespace, Verb: "create", Group: resource.Group, Resource: resource.Resource,
+	}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
