@@ -50,7 +50,7 @@ func TestNoHistoryCostsALiveSessionItsMachineOrLeaksForLong(t *testing.T) {
 	}
 	t.Logf("seed %d; to run it again, set %s", seed, seedVariable)
 	clean(t)
-	began := record(t)
+	recording := record(t)
 	h := &history{t: t, random: rand.New(rand.NewPCG(seed, 0)), known: map[string][]string{}, owners: map[string]*pgx.Conn{}, passes: map[string]*reap.Pass{}}
 	for _, environment := range lab.Environments {
 		connection, err := pgx.Connect(t.Context(), shared.Postgres.URL(environment))
@@ -83,7 +83,7 @@ func TestNoHistoryCostsALiveSessionItsMachineOrLeaksForLong(t *testing.T) {
 		}
 	}
 	h.expectAgreement()
-	expectInvariants(t, began)
+	expectInvariants(t, recording)
 	if t.Failed() {
 		for _, line := range h.log {
 			t.Log(line)

@@ -44,7 +44,8 @@ func suffer(t *testing.T, f fault, seed uint64) {
 	t.Helper()
 	empty(t)
 	t.Cleanup(func() { empty(t) })
-	record := startRecord(t)
+	recording, err := shared.Record(t.Context())
+	must(t, err)
 	w := &world{school: newSchool(t, seed), reapers: newReapers(t)}
 	w.teach(t.Context(), 20)
 	before, _ := w.seen.take()
@@ -60,7 +61,7 @@ func suffer(t *testing.T, f fault, seed uint64) {
 		f.expect(t, counts, passes)
 	}
 	settle(t)
-	record.expectInvariants(t, w.interruptions)
+	expectInvariants(t, recording, w.interruptions)
 }
 
 // work lets teachers, passes and what happens at random go on together.
