@@ -3,33 +3,13 @@ package denials
 import (
 	"encoding/json"
 	"fmt"
-	"time"
 
 	"github.com/ttlab/vmwarden/internal/policy"
 )
 
-// ownLine is a line of the webhook's own log, as policy.Validator writes it.
-type ownLine struct {
-	Time          time.Time `json:"ts"`
-	Message       string    `json:"msg"`
-	Review        string    `json:"review"`
-	Codes         []string  `json:"codes"`
-	Operation     string    `json:"operation"`
-	Kind          string    `json:"kind"`
-	Namespace     string    `json:"namespace"`
-	Name          string    `json:"name"`
-	UID           string    `json:"uid"`
-	Environment   string    `json:"environment"`
-	Session       string    `json:"session"`
-	Requester     string    `json:"requester"`
-	RequesterKind string    `json:"requesterKind"`
-	DryRun        bool      `json:"dryRun"`
-	Text          string    `json:"message"`
-}
-
 // readOwn reads a line of our own log. It tells of denials alone: what was allowed is in the audit log only.
 func readOwn(line []byte) (record, error) {
-	var l ownLine
+	var l policy.LoggedDenial
 	if err := json.Unmarshal(line, &l); err != nil {
 		return record{}, fmt.Errorf("reading a line of the webhook's log: %w", err)
 	}

@@ -12,22 +12,8 @@ import (
 
 // ownLine is what is read of a line of the webhook's or reapjob's log.
 type ownLine struct {
-	Time    time.Time `json:"ts"`
-	Message string    `json:"msg"`
-
-	// A denial, by policy.Validator.
-	Review      string   `json:"review"`
-	Codes       []string `json:"codes"`
-	Operation   string   `json:"operation"`
-	Kind        string   `json:"kind"`
-	Namespace   string   `json:"namespace"`
-	Name        string   `json:"name"`
-	UID         string   `json:"uid"`
-	Environment string   `json:"environment"`
-	Session     string   `json:"session"`
-	Requester   string   `json:"requester"`
-	DryRun      bool     `json:"dryRun"`
-	Text        string   `json:"message"`
+	// What every line has, and what a denial has.
+	policy.LoggedDenial
 
 	// A machine that went, by the leader.
 	Machine string    `json:"machine"`

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"slices"
 	"testing"
 	"time"
 
@@ -238,7 +237,7 @@ func passesSay(statuses ...int) func(t *testing.T, counts map[string]int, passes
 func both(judges ...func(t *testing.T, counts map[string]int, passes map[int]int)) func(t *testing.T, counts map[string]int, passes map[int]int) {
 	return func(t *testing.T, counts map[string]int, passes map[int]int) {
 		t.Helper()
-		for judge := range slices.Values(judges) {
+		for _, judge := range judges {
 			judge(t, counts, passes)
 		}
 	}

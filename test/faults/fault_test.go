@@ -3,7 +3,6 @@ package faults
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -123,9 +122,9 @@ func counted[K comparable](counts map[K]int) string {
 // onlyStatuses expects no other exit statuses than these; one that had to be killed is none of them.
 func onlyStatuses(t *testing.T, passes map[int]int, wanted ...int) {
 	t.Helper()
-	for status := range maps.Keys(passes) {
+	for status, n := range passes {
 		if !slices.Contains(wanted, status) {
-			t.Errorf("%d passes ended with status %d, want only %v", passes[status], status, wanted)
+			t.Errorf("%d passes ended with status %d, want only %v", n, status, wanted)
 		}
 	}
 }
