@@ -52,25 +52,21 @@ type audited struct {
 	object object
 }
 
-// session is the object's, as the review or else a body tells it.
-func (c *Collector) session(e *audited) string {
-	if session := e.Annotation("session"); session != "" {
-		return session
-	}
-	if e.Response != nil {
-		return e.Response.Labels[c.options.Labels.Session]
-	}
-	return e.Request.Labels[c.options.Labels.Session]
-}
+func (c *Collector) session(e *audited) string { return e.told("session", c.options.Labels.Session) }
 
 func (c *Collector) environment(e *audited) string {
-	if environment := e.Annotation("environment"); environment != "" {
-		return environment
+	return e.told("environment", c.options.Labels.Environment)
+}
+
+// told is whose the object is, as the review says by an annotation, or else a body by a label.
+func (e *audited) told(annotation, label string) string {
+	if value := e.Annotation(annotation); value != "" {
+		return value
 	}
 	if e.Response != nil {
-		return e.Response.Labels[c.options.Labels.Environment]
+		return e.Response.Labels[label]
 	}
-	return e.Request.Labels[c.options.Labels.Environment]
+	return e.Request.Labels[label]
 }
 
 func (e *audited) dryRun() bool {
