@@ -65,7 +65,7 @@ func CheckDatabaseURL(url string) error {
 func parseDatabaseURL(url string) (*pgxpool.Config, error) {
 	pool, err := pgxpool.ParseConfig(url)
 	if err != nil {
-		return nil, fmt.Errorf("reading the database URL: %w; write it as postgres://USER:PASSWORD@HOST:5432/DATABASE", err)
+		return nil, fmt.Errorf("reading the database URL: %s; write it as postgres://USER:PASSWORD@HOST:5432/DATABASE", withoutURL(err))
 	}
 	for name, value := range pool.ConnConfig.RuntimeParams {
 		if strings.Contains(strings.ToLower(name+" "+value), fenceSetting) {
@@ -74,6 +74,12 @@ func parseDatabaseURL(url string) (*pgxpool.Config, error) {
 		}
 	}
 	return pool, nil
+}
+
+// withoutURL is why a URL could not be read, without the URL: what pgx takes for no password in it, and shows, may be one all the same.
+func withoutURL(err error) string {
+	text := err.Error()
+	return strings.TrimPrefix(text[strings.LastIndexByte(text, '`')+1:], ": ")
 }
 
 // Close ends all connections, or gives up when the context ends: a server that hangs does not say good-bye.
